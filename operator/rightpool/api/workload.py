@@ -48,6 +48,24 @@ class Asked(Protocol):
     def replicas(self) -> int: ...
 
 
+_SUCCESS_RULES: Final = {
+    "type": "object",
+    "description": "When the job has succeeded before all its pods have, as in a Job.",
+    "required": ["rules"],
+    "properties": {
+        "rules": {
+            "type": "array",
+            "description": "Rules, of which the first that is met decides.",
+            "minItems": 1,
+            "maxItems": 20,  # Kubernetes' bound
+            "x-kubernetes-list-type": "atomic",
+            "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        }
+    },
+}
+SuccessPolicy = Annotated[dict[str, Any], WithJsonSchema(_SUCCESS_RULES)]
+
+
 class JobWorkload(ApiModel):
     """A batch/v1 Indexed Job: as many pods as replicas, each with the same number of chips."""
 
@@ -100,6 +118,10 @@ class JobWorkload(ApiModel):
     pod_failure_policy: PodFailurePolicy | None = None
     """What failures of pods mean, as in a Job. Its rules come before the operator's own, by which a drained or
     reclaimed node is no failure of the program. Needs restartPolicy Never. It applies from the next Revision on."""
+
+    success_policy: SuccessPolicy | None = None
+    """When the job has succeeded although pods still run, as in a Job: such as `rules: [{succeededIndexes: "0"}]` where
+    the leader ends it. The other pods are ended then. It applies from the next Revision on. Default: when all have."""
 
     @property
     def failure_rules(self) -> tuple[Mapping[str, Any], ...]:

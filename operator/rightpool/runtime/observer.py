@@ -19,6 +19,7 @@ from rightpool.planning.jobs.threat import Threat
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.observe.pool_inventory import PoolInventory, why_unusable
+from rightpool.runtime.observe.revisions import LONGEST_UNSEEN_SECONDS, with_unseen
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.threats import drained_nodes, threat_to
 from rightpool.runtime.observe.windows import RevisionWindows
@@ -105,7 +106,7 @@ class Observer:
         now: float,
     ) -> _Seen:
         job, executor = stored.job, self._executor
-        revisions = self._store.revisions(job.key, job.uid)
+        revisions = with_unseen(self._store.revisions(job.key, job.uid), now)
         observed = measured._replace(
             revisions=revisions,
             checkpoint_error=executor.checkpoint_error(job),
@@ -118,6 +119,8 @@ class Observer:
             refused_variants=executor.checks.refused_variants(job),
         )
         until = now + LOOK_SECONDS * (0.5 + job.phase)  # not all in the same cycle
+        unseen = (state.unseen for state in revisions.values() if state.unseen is not None and state.blocked is None)
+        until = min((until, *(pod.since + LONGEST_UNSEEN_SECONDS for pod in unseen)))
         last = self._seen.get(job.key)
         same = last is not None and last.stored is stored and last.job.observed == observed
         return _Seen(

@@ -75,7 +75,10 @@ def _common(owner: Owner, pod_set: PodSet, ref: Revision, hosts: Hosts) -> dict[
     for each in (*containers_of(template), *init_containers_of(template)):
         # The kubelet then keeps the end of the log of a container that failed, where the status can show it.
         each.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
-    pod_spec(template).setdefault("subdomain", hosts.service)
+    if pod_spec(template).setdefault("subdomain", hosts.service) != hosts.service:
+        raise InvalidTemplate(
+            "template.spec.subdomain must not be set, since pods find each other under their own Service: remove it"
+        )
     return template
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rightpool.planning.jobs.revision_state import EndingPod, RevisionState
+from rightpool.planning.jobs.revision_state import EndingPod, RevisionState, UnseenPod
 from rightpool.runtime.observe.facts import child_facts, pod_facts
-from rightpool.runtime.observe.revisions import revision_states
+from rightpool.runtime.observe.revisions import revision_states, with_unseen
 from rightpool.workloads.kinds.registry import KINDS
 from tests.unit.runtime.makers import Body, child, pod
 
@@ -141,3 +141,35 @@ def test_a_note_that_somebody_puts_on_a_child_is_seen() -> None:
         body["metadata"]["labels"] |= labels
     noted["metadata"]["annotations"] = {"rightpool.dev/held": "true"}
     assert seen(pod(), of=plain) != seen(pod(), of=noted)
+
+
+def test_a_container_that_outlives_the_program_is_named_with_the_remedy() -> None:
+    ended = {"name": "trainer", "state": {"terminated": {"exitCode": 0}}}
+    proxy = {"name": "mesh-proxy", "state": {"running": {}}}
+    waits = {"type": "ContainersReady", "status": "False", "message": "containers with unready status: [trainer]"}
+    status = {"conditions": [waits], "containerStatuses": [ended, proxy]}
+    text = seen(pod(ready=False, status=status)).unready
+    assert text == (
+        "container trainer has completed, and mesh-proxy runs on and holds the chips: make it an init container with "
+        "restartPolicy Always"
+    )
+    failed = {"name": "trainer", "state": {"terminated": {"exitCode": 1}}}
+    assert seen(pod(ready=False, status={**status, "containerStatuses": [failed, proxy]})).unready == waits["message"]
+    helper = {"name": "copy", "state": {"terminated": {"exitCode": 0}}}
+    runs = {"name": "trainer", "state": {"running": {}}}
+    assert seen(pod(ready=False, status={**status, "containerStatuses": [helper, runs]})).unready == waits["message"]
+
+
+def test_a_pod_that_no_scheduler_looks_at_is_blocked_after_a_minute() -> None:
+    made = 1_800_000_000.0
+    body = pod(phase="Pending", ready=False, metadata={"creationTimestamp": SINCE})
+    del body["spec"]["nodeName"]
+    body["spec"]["schedulerName"] = "volcano"
+    states = {1: seen(body)}
+    assert states[1].unseen == UnseenPod(made, "volcano") and states[1].blocked is None
+    assert with_unseen(states, made + 60.0) is states
+    late = with_unseen(states, made + 61.0)[1]
+    assert late.blocked is not None and "scheduler volcano has not looked at the pods" in late.blocked
+    assert late.prevented
+    assert seen(waiting("pod-2", "Unschedulable")).unseen is None
+    assert seen(pod()).unseen is None

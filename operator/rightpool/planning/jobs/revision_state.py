@@ -51,6 +51,15 @@ class EndingPod:
     """Unix seconds when its grace period is over."""
 
 
+class UnseenPod(NamedTuple):
+    """A pod that its scheduler has not said anything of."""
+
+    since: float
+    """Unix seconds when it was made."""
+    scheduler: str
+    """Its schedulerName."""
+
+
 class PodFailure(NamedTuple):
     """A pod whose program failed."""
 
@@ -108,6 +117,9 @@ class RevisionState:
 
     unschedulable_since: float | None = None
     """Unix seconds since when Kubernetes finds no node for one of its pods; None where it does."""
+
+    unseen: UnseenPod | None = None
+    """Of the pods that no scheduler has looked at, that which was made first. After a minute `blocked` says so."""
 
     nodes: Mapping[str, int] | None = None
     """Its living pods by node; pods without a node are not in it. None where that is not known."""
@@ -169,7 +181,7 @@ class RevisionState:
         """Whether what blocks it is what the job itself asks for: a ConfigMap that is not there, a volume that its
         nodes can't have. An image that ran elsewhere and can't be pulled here says as much of the pool."""
         text = self.blocked or ""
-        return "volume" in text.lower() or (self.refused and "ImagePull" not in text)
+        return self.unseen is not None or "volume" in text.lower() or (self.refused and "ImagePull" not in text)
 
     @property
     def why_not_running(self) -> str | None:

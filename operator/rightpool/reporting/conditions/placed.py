@@ -89,6 +89,8 @@ def placed(job: Job, context: Context) -> Statement:
     crash = state.crash
     if crash is not None and not unschedulable and context.now - crash.at < CRASH_SECONDS:
         return Statement("False", Reason.CRASH_LOOP, f"{place}: {_crashed(job, crash)}")
+    if state.blocked is not None and state.unseen is not None:
+        return Statement("False", Reason.SCHEDULER_SILENT, f"{place}: {state.blocked}")
     if state.blocked is not None and state.refused:
         return Statement("False", Reason.CONTAINER_NOT_STARTED, f"{place}: {state.blocked}")
     if state.blocked is not None:

@@ -19,6 +19,7 @@ from rightpool.api.value_object import value_object
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION, LABEL_ROLE
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.hardware.node_needs import allocatable
+from rightpool.planning.jobs.revision_state import UnseenPod
 from rightpool.runtime.observe.pod_status import (
     ContainerEnd,
     blocked_by,
@@ -27,6 +28,7 @@ from rightpool.runtime.observe.pod_status import (
     fault_of,
     last_end,
     restarts_of,
+    runs_on,
     true_since,
     unprepared,
     unready,
@@ -106,6 +108,9 @@ class PodFacts:
 
     unschedulable_since: float | None = None
     """Unix seconds since when Kubernetes finds no node for it."""
+
+    unseen: UnseenPod | None = None
+    """None where its scheduler has said something of it, or it has a node."""
 
     disrupted: bool = False
     """Whether Kubernetes says that it is to be evicted or preempted."""
@@ -226,10 +231,11 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         node=None if spec.get("nodeName") is None else sys.intern(str(spec["nodeName"])),
         chips=requested(spec),
         blocked=blocked,
+        unseen=None if done or spec.get("nodeName") else _unseen(metadata, spec, status),
         unschedulable_since=None if done or spec.get("nodeName") else unschedulable_since(status),
         failure=failure_of(status) if phase == "Failed" else None,
         fault=fault_of(status) if phase == "Failed" else None,
-        unready=None if done else unready(status),
+        unready=None if done else runs_on(status, _with_chips(spec)) or unready(status),
         succeeded=phase == "Succeeded",
         bound_at=bound_at(status),
         end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else last_end(status),
@@ -320,6 +326,20 @@ def requested(spec: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
             if number is not None:
                 chips[sys.intern(name)] = chips.get(name, 0) + number
     return tuple(sorted(chips.items()))
+
+
+def _unseen(metadata: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str, Any]) -> UnseenPod | None:
+    answered = any(condition.get("type") == "PodScheduled" for condition in status.get("conditions") or ())
+    made = unix_time_of(metadata.get("creationTimestamp"))
+    if answered or made is None or metadata.get("deletionTimestamp"):
+        return None
+    return UnseenPod(made, sys.intern(str(spec.get("schedulerName") or "default-scheduler")))
+
+
+def _with_chips(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the containers that request extended resources."""
+    containers = spec.get("containers") or ()
+    return tuple(str(one.get("name")) for one in containers if requested({"containers": [one]}))
 
 
 def _staying(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

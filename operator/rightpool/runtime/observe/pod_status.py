@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,6 +43,20 @@ def unready(status: Mapping[str, Any]) -> str | None:
         if condition.get("status") == "False" and condition.get("message"):
             return str(condition["message"])
     return None
+
+
+def runs_on(status: Mapping[str, Any], main: Collection[str]) -> str | None:
+    """That all containers with chips have ended well and others run on, so that the pod keeps its chips. main: names of
+    those with chips."""
+    states = {str(one.get("name")): one.get("state") or {} for one in status.get("containerStatuses") or ()}
+    ended = [name for name in main if (states.get(name, {}).get("terminated") or {}).get("exitCode") == 0]
+    others = sorted(name for name, state in states.items() if name not in main and "running" in state)
+    if not ended or len(ended) < len(main) or not others:
+        return None
+    return (
+        f"container {' and '.join(sorted(ended))} has completed, and {' and '.join(others)} runs on and holds the "
+        "chips: make it an init container with restartPolicy Always"
+    )
 
 
 def bound_at(status: Mapping[str, Any]) -> float | None:

@@ -6,10 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from rightpool.api.altered import altered
 from rightpool.planning.jobs.revision_state import Crash, EndingPod, PodFailure, RevisionState
 from rightpool.runtime.observe.facts import ChildFacts, PodFacts
 
 MAX_REASON = 700
+# A scheduler that runs looks at a pod within seconds, and says what it finds.
+LONGEST_UNSEEN_SECONDS = 60.0
 
 
 def revision_states(
@@ -102,6 +105,7 @@ def _state(
         pod_failures=_pod_failures(child, pods),
         disrupted_at=disruptions.get(child.uid),
         unschedulable_since=min((since for since in unscheduled if since is not None), default=None),
+        unseen=min((pod.unseen for pod in scaled if pod.unseen is not None), default=None),
         nodes=nodes,
         failure=_cut(failure),
         pod_fault=_cut(next((pod.fault for pod in reversed(pods) if pod.fault and pod.owner == child.uid), None)),
@@ -141,6 +145,22 @@ def _is_scaled(pod: PodFacts, child: ChildFacts) -> bool:
 def _not_ready(pod: PodFacts, child: ChildFacts) -> str | None:
     """Why a pod is not ready. What blocks a pod without chips is told here: no other placement helps against it."""
     return pod.unready or (None if _is_scaled(pod, child) else pod.blocked)
+
+
+def with_unseen(revisions: Mapping[int, RevisionState], now: float) -> Mapping[int, RevisionState]:
+    """Those of which no scheduler has looked at a pod for too long are blocked; the very same object where none is."""
+    late = {
+        number: altered(
+            state,
+            blocked=(
+                f"scheduler {state.unseen.scheduler} has not looked at the pods: see that it runs, or remove "
+                "template.spec.schedulerName"
+            ),
+        )
+        for number, state in revisions.items()
+        if state.unseen is not None and state.blocked is None and now - state.unseen.since > LONGEST_UNSEEN_SECONDS
+    }
+    return {**revisions, **late} if late else revisions
 
 
 def _pod_failures(child: ChildFacts, pods: list[PodFacts]) -> tuple[PodFailure, ...]:

@@ -89,6 +89,8 @@ class JobKind:
         }
         if workload.active_deadline_seconds is not None:
             spec["activeDeadlineSeconds"] = workload.active_deadline_seconds
+        if workload.success_policy is not None:
+            spec["successPolicy"] = dict(workload.success_policy)
         rules = [*map(dict, workload.failure_rules)]
         if pod_spec(template)["restartPolicy"] == "Never":
             # A drained or reclaimed node is no failure of the program. Kubernetes requires restartPolicy Never for it.

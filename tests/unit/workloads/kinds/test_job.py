@@ -110,17 +110,31 @@ def test_a_node_selector_that_contradicts_the_pool_is_refused_by_name() -> None:
         job(template)
 
 
-def test_the_users_disruption_restart_and_subdomain_fields_are_kept() -> None:
+def test_a_subdomain_of_its_own_is_refused() -> None:
+    """MASTER_ADDR followed it and the Service did not, so that all ranks waited for ever."""
+    template = plain()
+    template["spec"]["subdomain"] = "my-ranks"
+    with pytest.raises(InvalidTemplate, match=r"template.spec.subdomain .* remove it"):
+        job(template)
+
+
+def test_a_leader_that_ends_may_end_the_job() -> None:
+    policy = {"rules": [{"succeededIndexes": "0"}]}
+    built = JOB.build(OWNER, Work(plain(), success_policy=policy), None, ref(), GPU_POOL, None)
+    assert built["spec"]["successPolicy"] == policy
+    assert "successPolicy" not in job()["spec"]
+
+
+def test_the_users_disruption_and_restart_fields_are_kept() -> None:
     template = plain()
     template["metadata"] = {"annotations": {"karpenter.sh/do-not-disrupt": "false"}}
-    template["spec"].update(restartPolicy="OnFailure", subdomain="mine")
+    template["spec"].update(restartPolicy="OnFailure")
     built = job(template)
     annotations = built["spec"]["template"]["metadata"]["annotations"]
     assert annotations["karpenter.sh/do-not-disrupt"] == "false"
     assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
     assert pod_of(built)["restartPolicy"] == "OnFailure"
     assert "podFailurePolicy" not in built["spec"]
-    assert env_of(pod_of(built)["containers"][0])["MASTER_ADDR"] == "bert-r3-0.mine.research.svc"
 
 
 def test_a_drained_node_does_not_count_as_a_failure() -> None:
