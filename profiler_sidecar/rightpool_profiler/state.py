@@ -283,7 +283,7 @@ class State:
         found = []
         known = [self._counters.batch(one.report.key) for one in living]
         batches = [batch for batch in known if batch is not None]
-        takes = [one for one in living if one.report.samples is not None or uncounted(one.report)]
+        takes = [one for one in living if _takes_samples(one.report)]
         if batches and len(batches) == len(takes):
             found.append(Sample(contract.STEP_SAMPLES, {}, sum(batches)))
         flops = _step_flops([one.report for one in living if has_stepped(one.report)])
@@ -333,6 +333,11 @@ def _share(before: float | None, after: float | None, span: float) -> float | No
     if before is None or not after or span <= 0:
         return None
     return min(1.0, max(0.0, after - before) / span)
+
+
+def _takes_samples(report: Report) -> bool:
+    """Whether a process consumes samples, or may. One that makes steps with none is a later stage of a pipeline."""
+    return uncounted(report) if report.samples is None else bool(report.samples) or not has_stepped(report)
 
 
 def _step_flops(stepping: list[Report]) -> float | None:

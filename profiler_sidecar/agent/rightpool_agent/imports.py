@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # importing `typing` would cost each Python process of the co
 _TARGETS = {
     "torch": ("torch_steps", "install"),
     "torch._dynamo.eval_frame": ("torch_roots", "install_compiled"),
+    "torch.distributed.pipelining.stage": ("torch_pipeline", "install"),
     "torch._dynamo.callback": ("compiling", "install_torch"),
     "jax": ("jax_steps", "install"),
     "jax.monitoring": ("compiling", "install_jax"),

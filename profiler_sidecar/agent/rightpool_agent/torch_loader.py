@@ -221,6 +221,15 @@ def forward() -> None:
         record.uses += 1
 
 
+def skipped() -> None:
+    """The newest of those has come to nothing."""
+    record = current
+    if record is not None and record.uses:
+        record.uses -= 1
+        if record.uses < len(record.pending):
+            del record.pending[record.uses]
+
+
 def evaluated() -> None:
     """A forward pass that does not train has begun."""
     if current is not None:

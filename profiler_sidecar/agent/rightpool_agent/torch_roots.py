@@ -32,6 +32,7 @@ _is_grad_enabled: Any = bool
 in_backward = 0  # a forward pass in there is made again for its gradients
 seen = False  # has a forward pass that trains been?
 forwards = 0  # of those, since the last step
+_newest: Root | None = None  # that was called last, in such a one
 optimizers = 0  # groups of parameters that optimizers of PyTorch's were given
 
 
@@ -44,6 +45,7 @@ class Root:
         self.calls: list[tuple[int | None, Any]] = []  # (rows, weak reference to the first array)
         self.total = 0  # calls so far
         self.again = False  # was it called with the batch of the call before?
+        self.fresh = False  # was the last call with another one?
         self.first = self._time_first(module)
 
     def called(self, args: Any, kwargs: Any) -> None:
@@ -52,10 +54,18 @@ class Root:
         if len(self.calls) >= _MAX_CALLS:
             del self.calls[: _MAX_CALLS // 2]
         if self.calls and first is not None and _same(self.calls[-1][1], first):
-            self.again = True
+            self.again, self.fresh = True, False
         else:
+            self.fresh = True
             self.calls.append((rows, (weakref.ref(first), first._version) if first is not None else None))
             self.total += 1
+
+    def take_back(self) -> None:
+        """The last call is not learned from."""
+        if self.fresh:
+            self.fresh = False
+            self.calls.pop()
+            self.total -= 1
 
     @staticmethod
     def _time_first(module: Any) -> bool:
@@ -250,6 +260,8 @@ def _patch(kind: Any) -> None:
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
+            if outermost:
+                failed()
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
             raise
         finally:
@@ -304,7 +316,7 @@ def _adopt(module: Any, inner: set[int]) -> None:
 
 def _note(module: Any, args: Any, kwargs: Any) -> bool:
     """A watched module is called. Whether it is the outermost one, and trains."""
-    global _busy, seen, forwards
+    global _busy, seen, forwards, _newest
     if _busy or in_backward:
         return False
     if saves.since is not None and get_ident() == saves.thread:
@@ -317,16 +329,28 @@ def _note(module: Any, args: Any, kwargs: Any) -> bool:
     if not _is_grad_enabled():
         torch_loader.evaluated()
         return False
-    _busy = True
+    _busy, _newest = True, None
     if module.training or not seen:
         if module.training:
             seen = True
         forwards += 1
         torch_loader.forward()
         root.called(args, kwargs)
+        _newest = root
     else:
         torch_loader.evaluated()
     return True
+
+
+def failed() -> None:
+    """The newest forward pass, or the backward pass of it, has raised an error: where a program goes on all the same,
+    as without memory, it has skipped the batch."""
+    global forwards, _newest
+    root, _newest = _newest, None
+    if root is not None and forwards:
+        forwards -= 1
+        root.take_back()
+        torch_loader.skipped()
 
 
 def _leave() -> None:

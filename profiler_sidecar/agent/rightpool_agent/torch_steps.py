@@ -28,6 +28,7 @@ from . import (
     torch_graphs,
     torch_loader,
     torch_passes,
+    torch_pipeline,
     torch_roots,
     torch_trace,
     torch_traits,
@@ -159,6 +160,8 @@ def _look_for_rank() -> None:
 
 def _samples(log: StepLog) -> int | None:
     """Samples of all steps so far, if each of them is known."""
+    if torch_pipeline.takes_over():
+        return 0
     if _split:
         return None
     derived = _passes.samples if _passes.settled else 0
@@ -270,6 +273,8 @@ def _take_calls(known: Optimizer) -> bool:
         if not new:
             continue
         fresh = True
+        if known.steps == 1 and passes:
+            new = min(new, passes)  # before the first step some look at the shapes; who computes twice does it again
         found = [one for one, _ in root.calls[-new:]]
         if rows is not None or None in found or len(found) < new:
             known.known = False  # several modules were called with something
@@ -356,13 +361,15 @@ def _wrap_backward(autograd: Any) -> None:
             pass
         torch_roots.in_backward += 1
         try:
-            return original(*args, **kwargs)
+            result = original(*args, **kwargs)
         except BaseException as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # no frame of the agent in it
+            torch_roots.failed()
             raise
         finally:
             torch_roots.in_backward -= 1
-            _passed()
+        _passed()
+        return result
 
     backward._torchdynamo_disable = True  # type: ignore[attr-defined]
     autograd.backward = backward
