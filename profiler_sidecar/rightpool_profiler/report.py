@@ -138,6 +138,8 @@ class Report:
     """Id and state of the last checkpoint request served; None before the first."""
     trace: tuple[str, str] | None = None
     """Id and state of the last trace that was asked for; None before the first."""
+    trace_cost: float | None = None
+    """Seconds by which that trace has held up the program; None where that is not known."""
     chips: tuple[Chip, ...] = ()
     """Those that the process uses."""
     model: Model | None = None
@@ -210,6 +212,7 @@ def parse(data: bytes) -> Report:
         hooks=_word(message, "hooks"),
         command=_command(message, "command"),
         trace=_command(message, "trace"),
+        trace_cost=_optional(message, "trace_cost"),
         chips=tuple(_chip(chip) for chip in chips),
         model=_model(message.get("model")),
         opaque=_truth(message, "opaque") if "opaque" in message else False,

@@ -155,16 +155,16 @@ class State:
         ]
         return min(answers)[1] if answers else None
 
-    def trace(self, identity: str, rank: int, now: float) -> tuple[int, str] | None:
-        """Pid and state of the living process with this rank that serves the requested trace with this id. One that
-        makes steps goes before one that makes none, such as a launcher with the pod's own rank."""
+    def trace(self, identity: str, rank: int, now: float) -> tuple[int, str, float | None] | None:
+        """Pid, state and cost of the living process with this rank that serves the requested trace with this id. One
+        that makes steps goes before one that makes none, such as a launcher with the pod's own rank."""
         serving = [
             one.report
             for one in self._living(now)
             if one.report.trace is not None and (one.report.trace[0], one.report.rank) == (identity, rank)
         ]
         found = max(serving, key=has_stepped, default=None)
-        return None if found is None or found.trace is None else (found.pid, found.trace[1])
+        return None if found is None or found.trace is None else (found.pid, found.trace[1], found.trace_cost)
 
     def ranks(self, now: float) -> frozenset[int]:
         """Ranks of the living processes."""

@@ -236,6 +236,10 @@ class TraceSummary(Record):
     slowdown: Figure | None = None
     """How many times as long a step took while it was traced. Then shares are of a step at its usual pace."""
 
+    cost: Figure | None = None
+    """Seconds by which the trace has held up the program: it was begun and ended, and steps were slower. Absent where
+    the profiler does not say."""
+
 
 @dataclass(frozen=True, slots=True)
 class TraceSpread(Record):

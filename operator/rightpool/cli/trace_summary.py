@@ -99,6 +99,8 @@ def show(trace: Trace, summary: TraceSummary, page: Page, roof: Roof | None = No
     page.line(f"{steps} of rank {rank} in pod {trace.pod}: {number(float(summary.seconds))} s of {whose}")
     if summary.slowdown is not None:
         page.line(f"A step took {summary.slowdown:.1f}× as long while it was traced; shares are of a usual one.")
+    if summary.cost is not None:
+        page.line(f"The trace cost the program {number(float(summary.cost))} s.")
     page.heading("WHAT THE TIME GOES TO")
     rows = []
     for part in sorted(summary.parts, key=lambda one: -one.share):

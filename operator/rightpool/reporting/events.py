@@ -19,7 +19,7 @@ from rightpool.api.units import write_unix_time
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.transitions import FAILED
 from rightpool.reporting.migration_texts import stopped_unsaved
-from rightpool.reporting.wording import chips, span
+from rightpool.reporting.wording import chips, number, span
 
 # Told by the Events of a move, of the end of the job, or of another condition.
 _SILENT: Final = frozenset(
@@ -186,7 +186,9 @@ def _trace(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
             whose = f"all ranks was taken ({now.ranks.captured} captured, {now.ranks.failed} failed)"
         else:
             whose = f"rank {now.rank} was taken in pod {now.pod}"
-        note = f"trace {now.id} of {whose}: `rightpool trace` shows and reads it"
+        cost = None if now.summary is None or now.ranks is not None else now.summary.cost
+        took = "" if cost is None else f", and cost the program {number(float(cost))} s"
+        note = f"trace {now.id} of {whose}{took}: `rightpool trace` shows and reads it"
         yield Event(regarding, "TraceCaptured", "Trace", note, subject=now.id)
     else:
         yield Event(regarding, str(now.reason), "Trace", f"trace {now.id}: {now.message}", warning=True, subject=now.id)

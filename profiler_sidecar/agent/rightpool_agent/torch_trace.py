@@ -61,6 +61,9 @@ class Session:
         self.requested = requested
         self.reason = "NoSteps"  # why a requested trace has no result, once it has ended
         self.began = 0.0
+        self.asked = self.took = (
+            0.0  # seconds: when its thread began to begin it, and from then on until it had ended it
+        )
         self.profiler: Any = None
         self.cuda = False
         self.thread = self.task = 0
@@ -263,6 +266,7 @@ def on_step(current: Session) -> None:
             current.reason = "ProgramProfiles"
             current.ended = True
             return
+        current.asked = time.monotonic()
         current.thread, current.task = _thread.get_ident(), _thread.get_native_id()
         current.profiler = _starting
         try:
@@ -341,6 +345,7 @@ def _stop(current: Session) -> None:
         current.result = None
         current.reason = "CaptureFailed"
     torch_log.restore()
+    current.took = time.monotonic() - current.asked
     current.ended = True
     if current.given_up:
         session = None

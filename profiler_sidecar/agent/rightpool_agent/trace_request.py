@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from typing import Any
 
 _LASTS = 240.0  # seconds: whoever asked does not wait any longer
 
@@ -21,6 +22,7 @@ class Requests:
         self._id = ""
         self._until = 0.0
         self.state = ""
+        self.cost: float | None = None  # seconds that the trace has held up the program; None where nobody knows
 
     @property
     def waits(self) -> bool:
@@ -40,13 +42,14 @@ class Requests:
                 identity, asked = str(request["id"])[:80], float(request["at"])
                 left = asked + _LASTS - time.time()
                 if request["rank"] == rank and identity != self._id and 0 < left <= _LASTS + 5.0:
-                    self._id, self.state = identity, "waiting"
+                    self._id, self.state, self.cost = identity, "waiting", None
                     self._until = time.monotonic() + left
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         if self.waits and time.monotonic() > self._until:
             self.state = "NoSteps"
 
-    def facts(self) -> dict[str, dict[str, str]]:
+    def facts(self) -> dict[str, Any]:
         """What a report says of it."""
-        return {"trace": {"id": self._id, "state": self.state}} if self._id else {}
+        found: dict[str, Any] = {"trace": {"id": self._id, "state": self.state}} if self._id else {}
+        return found if self.cost is None else {**found, "trace_cost": self.cost}

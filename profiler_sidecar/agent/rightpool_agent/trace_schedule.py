@@ -37,6 +37,7 @@ class Schedule:
         self._steps_before = 0
         self._tracer: Any = None
         self._requested = False
+        self._usual: float | None = None
         self.requests = Requests(shared)
 
     @property
@@ -91,6 +92,7 @@ class Schedule:
             self.requests.state = session
             return
         self.requests.state = "capturing"
+        self._usual = usual
         self._began, self._session, self._tracer, self._requested = now, session, tracer, True
         self._steps_before = log.steps
 
@@ -133,4 +135,10 @@ class Schedule:
             except OSError:
                 pass
         if requested:
+            self.requests.cost = self._cost(session) if state == "written" else None
             self.requests.state = state
+
+    def _cost(self, session: Any) -> float | None:
+        """Seconds by which the program was held up: its thread began the trace, made slower steps and ended it."""
+        took, made = getattr(session, "took", 0.0), getattr(session, "made", 0)
+        return max(0.0, took - made * self._usual) if took and made and self._usual is not None else None

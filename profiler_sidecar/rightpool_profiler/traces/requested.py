@@ -55,6 +55,8 @@ class Reading:
     """Bytes that its gzip may have."""
     step: float | None
     """Seconds of a usual step of its process; None where they are not known."""
+    cost: float | None
+    """Seconds by which it has held up the program; None where they are not known."""
 
 
 class Requested:
@@ -109,6 +111,8 @@ class Requested:
             return RankAnswer.failed(reading.rank, error.reason, str(error))
         finally:
             remove(reading.source)
+        if reading.cost is not None:
+            result["summary"]["cost"] = reading.cost
         return RankAnswer(reading.rank, contract.TRACE_CAPTURED, result=result)
 
     def settle(self, reading: Reading, outcome: RankAnswer) -> None:
@@ -130,7 +134,7 @@ class Requested:
             self._show(answer, turn, "reading")
             room = kept.MAX_KEPT_BYTES - sum(one.result["packed"] for one in answer.ranks if one.captured)
             source, step = kept.written(self._traces, found[0]), state.usual_step(found[0], now)
-            return Reading(answer.id, answer.rank, turn.rank, source, room, step)
+            return Reading(answer.id, answer.rank, turn.rank, source, room, step, found[2])
         if found is not None and found[1] in MESSAGES:
             self._done(answer, RankAnswer.failed(turn.rank, found[1]))
         elif not turn.heard and now > max(

@@ -59,6 +59,7 @@ SUMMARY = TraceSummary(
     (TraceOperation("ncclDevKernel_AllReduce", 4, 0.01, 0.0),),
     (TraceOperation("gemm", 8, 0.004),),
     (TraceOperation("Communication", 4, 0.01), TraceOperation("Matrix", 8, 0.004)),
+    cost=0.354,
 )
 TRACE = Trace("now", TraceState.CAPTURED, 1.8e9, 0, 1, "pod-1", sha256=DIGEST, summary=SUMMARY)
 
@@ -98,6 +99,7 @@ def test_what_is_printed() -> None:
     trace_summary.show(TRACE, SUMMARY, Page(out))
     assert out.getvalue() == (
         "4 steps of rank 0 in pod pod-1: 0.5 s of the device\n"
+        "The trace cost the program 0.354 s.\n"
         "\n"
         "WHAT THE TIME GOES TO\n"
         "PART                           SHARE  LIMIT\n"
@@ -270,6 +272,7 @@ def test_what_is_printed_of_all_ranks() -> None:
         "and 8 more\n"
         "\n"
         "4 steps of rank 1 in pod pod-1: 0.5 s of the device\n"
+        "The trace cost the program 0.354 s.\n"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 torch = pytest.importorskip("torch")
-from rightpool_agent import torch_teardown, torch_trace  # type: ignore[import-not-found] # noqa: E402
+from rightpool_agent import torch_teardown, torch_trace, trace_schedule  # type: ignore[import-not-found] # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -141,7 +141,7 @@ def test_passes_of_two_threads_that_begin_at_once_are_one(monkeypatch: pytest.Mo
     assert torch_trace.awaited is None
 
 
-def test_a_trace_on_request_has_no_more_steps_than_begin_in_a_short_time(on_cpu: Any) -> None:
+def test_a_trace_on_request_has_no_more_steps_than_begin_in_a_short_time(on_cpu: Any, tmp_path: Path) -> None:
     """What a step costs to record, and to end, goes by how much it does: four long ones would be seconds."""
     session = torch_trace.begin_requested()
     assert not isinstance(session, str)
@@ -150,6 +150,12 @@ def test_a_trace_on_request_has_no_more_steps_than_begin_in_a_short_time(on_cpu:
         time.sleep(2 * torch_trace._ENOUGH)
     assert session.ended and session.result is not None
     torch_trace.abandon(session)
+    assert session.took >= 2 * torch_trace._ENOUGH
+    schedule = trace_schedule.Schedule(str(tmp_path))
+    schedule._usual = 0.75 * session.took
+    assert schedule._cost(session) == pytest.approx(0.25 * session.took), "beyond what its one step takes"
+    schedule._usual = None
+    assert schedule._cost(session) is None
 
 
 _ENDING: Final = """

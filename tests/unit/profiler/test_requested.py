@@ -38,10 +38,11 @@ def test_from_the_request_to_the_file(site: Site) -> None:
     site.look()
     assert site.ask()["state"] == "capturing"
     site.write()
-    site.report("written")
+    site.report("written", cost=0.35)
     site.look()
     answer = site.ask()
     (rank,) = answer["ranks"]
+    assert rank["summary"]["cost"] == 0.35
     assert (answer["state"], rank["state"], rank["bytes"]) == (
         contract.TRACE_CAPTURED,
         contract.TRACE_CAPTURED,

@@ -34,12 +34,21 @@ class Site:
         return self.requested.ask(identity, rank, self.state, self.now, 1.8e9).to_dict()
 
     def report(
-        self, word: str = "", identity: str = "one", rank: int = 0, world: int = 1, steps: int = 0, pid: int = 0
+        self,
+        word: str = "",
+        identity: str = "one",
+        rank: int = 0,
+        world: int = 1,
+        steps: int = 0,
+        pid: int = 0,
+        cost: float | None = None,
     ) -> None:
         counters = {"steps": steps, "seconds": 0.0, "counts": [0] * 17, "cpu": 0.0, "framework": "torch"}
         message = {"pid": pid or 40 + rank, "start": 1, "rank": rank, "world": world, "at": self.now, **counters}
         if word:
             message["trace"] = {"id": identity, "state": word}
+        if cost is not None:
+            message["trace_cost"] = cost
         self.state.apply(parse(json.dumps(message).encode()), self.now, 1.8e9)
 
     def look(self, seconds: float = 1.0) -> None:

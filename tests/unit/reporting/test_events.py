@@ -12,7 +12,7 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
-from rightpool.api.trace import Trace, TraceRanks, TraceReason, TraceState
+from rightpool.api.trace import Trace, TraceRanks, TraceReason, TraceState, TraceSummary
 from rightpool.planning.jobs.job import Job
 from rightpool.reporting.events import JobEvents
 from rightpool.reporting.stored_job import read_job
@@ -223,6 +223,9 @@ def test_a_trace_has_an_event_when_it_is_over() -> None:
     assert events_of(job(trace=taken), job(trace=taken)) == []
     assert events_of(job(trace=waiting), job(trace=failed)) == [("NoSteps", True)]
     assert events_of(job(), job(trace=failed)) == [("NoSteps", True)], "refused at once"
+    costly = replace(taken, summary=TraceSummary("Device", 0.3, 2, cost=0.354))
+    (event,) = JobEvents().events({}, job(trace=waiting), job(trace=costly), (), ())
+    assert "was taken in pod bert-r1-0, and cost the program 0.354 s" in event.note
     every = replace(taken, rank=None, ranks=TraceRanks(captured=7, failed=1, pods=2))
     (event,) = JobEvents().events({}, job(trace=waiting), job(trace=every), (), ())
     assert "of all ranks was taken (7 captured, 1 failed)" in event.note

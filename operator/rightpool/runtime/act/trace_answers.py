@@ -115,6 +115,7 @@ def _summary(body: Any) -> TraceSummary:
         kinds=tuple(_kind(one) for one in body.get("kinds", ())[: len(contract.TRACE_KINDS)]),
         memory=None if body.get("memory") is None else _memory(body["memory"]),
         slowdown=None if body.get("slowdown") is None else _number(body["slowdown"], _SLOWEST),
+        cost=None if body.get("cost") is None else _number(body["cost"], 1e6),
     )
 
 
