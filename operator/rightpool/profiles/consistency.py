@@ -27,6 +27,7 @@ class Inconsistency(StrEnum):
     SHARES_EXCEED_STEP = "SharesExceedStep"  # exposed communication and the wait for data are more than a step
     UNITS_ACTIVE_ON_IDLE_CHIP = "UnitsActiveOnIdleChip"  # matrix units without the SMs, or SMs without the chip
     MEAN_BEYOND_EXTREMES = "MeanBeyondExtremes"  # a mean over chips below the lowest of them, or above the highest
+    TRACE_DISTORTED = "TraceDistorted"  # a trace in which chips compute far less than by their counters
     MEMORY_OVERFULL = "MemoryOverfull"  # more memory in use than the chip has
 
 
@@ -56,6 +57,10 @@ _SHARES: Final = (
     Field.SAVING,
     Field.OTHERS,
 )
+# What a trace tells of a step.
+_TRACED: Final = frozenset({Field.EXPOSED_COMMUNICATION, Field.LEAST_EXPOSED, Field.LAUNCH_GAPS})
+# Part of the compute units that collectives occupy: at most some thirty of NVIDIA's, of eighty and more.
+_COLLECTIVES: Final = 0.3
 # The first is never more than the second.
 _NOT_ABOVE: Final = (
     (Field.MATRIX_ACTIVE, Field.COMPUTE_ACTIVE, Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP),
@@ -85,10 +90,21 @@ def inconsistencies(
     slack = _slack(Field.EXPOSED_COMMUNICATION, Field.INPUT_WAIT, before)
     if exposed is not None and waited is not None and exposed + waited > 1.0 + slack:
         found[Field.EXPOSED_COMMUNICATION] = found[Field.INPUT_WAIT] = Inconsistency.SHARES_EXCEED_STEP
+    if _distorted(values, before):
+        found.update(dict.fromkeys(_TRACED & values.keys(), Inconsistency.TRACE_DISTORTED))
     used, total = values.get(Field.MEMORY_USED), values.get(Field.MEMORY_TOTAL)
     if used is not None and total is not None and used > (1.0 + SLACK) * total:
         found[Field.MEMORY_TOTAL] = Inconsistency.MEMORY_OVERFULL  # what is in use must fit all the same
     return found
+
+
+def _distorted(values: Mapping[Field, float], before: Collection[Field]) -> bool:
+    """Whether compute units are active for longer than the trace of a few steps has room for: it slowed these."""
+    exposed, active = values.get(Field.EXPOSED_COMMUNICATION), values.get(Field.COMPUTE_ACTIVE)
+    if exposed is None or active is None:
+        return False
+    slack = STILL_OF_TWO if Field.EXPOSED_COMMUNICATION in before else SLACK_OF_TWO
+    return active > max(0.0, 1.0 - exposed - values.get(Field.LAUNCH_GAPS, 0.0)) + _COLLECTIVES * exposed + slack
 
 
 def _slack(one: Field, other: Field, before: Collection[Field]) -> float:

@@ -12,8 +12,11 @@ from rightpool.api.choices import Batch
 from rightpool.api.estimate import Estimate
 from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits, Parallelism
 from rightpool.contract import MODEL_PRECISIONS
+from rightpool.hardware.catalog import load_catalog
 from rightpool.prediction.predictor import Missing
+from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.consistency import Inconsistency
+from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Profile, build_profile
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.window import Window
@@ -69,6 +72,14 @@ def test_shares_of_a_step_at_the_limit_are_not_set_aside_in_every_other_window()
             dict.fromkeys((Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY), Inconsistency.MEAN_BEYOND_EXTREMES),
         ),
         (
+            {"compute_active": 0.63, "exposed_communication": 0.7, "least_exposed": 0.05, "launch_gaps": 0.05},
+            dict.fromkeys(
+                (Field.EXPOSED_COMMUNICATION, Field.LEAST_EXPOSED, Field.LAUNCH_GAPS), Inconsistency.TRACE_DISTORTED
+            ),
+        ),
+        ({"compute_active": 0.63, "exposed_communication": 0.3, "launch_gaps": 0.1}, {}),
+        ({"compute_active": 0.9, "exposed_communication": 0.05, "input_wait": 0.6}, {}),
+        (
             {"memory_used": 40e9, "memory_total": 24e9},
             {Field.MEMORY_TOTAL: Inconsistency.MEMORY_OVERFULL},
         ),
@@ -82,6 +93,16 @@ def test_what_cannot_be_so_is_set_aside(readings: dict[str, float], aside: dict[
     given_fields = {Field[name.upper()] for name in readings}
     assert profile.readings.keys() & given_fields == given_fields - aside.keys()
     assert profile.complete, "the throughput was measured all the same"
+
+
+def test_a_trace_that_slowed_the_program_accuses_no_rank() -> None:
+    """DDP of ConvNeXt on two GPUs: SMs .62 and .65 of the time, and 22% of it computing by a trace."""
+    counters = {"chip_busy": 0.83, "compute_active": 0.63, "matrix_active": 0.2, "memory_bandwidth": 0.3}
+    trace = {"exposed_communication": 0.6, "least_exposed": 0.05, "launch_gaps": 0.15}
+    h200 = load_catalog().get("H200-SXM-141GB")
+    assert diagnose(built(window(**counters, **trace), 2), h200).bottleneck is not Bottleneck.STRAGGLER
+    plausible = {**trace, "exposed_communication": 0.3}
+    assert diagnose(built(window(**counters, **plausible), 2), h200).bottleneck is Bottleneck.STRAGGLER
 
 
 GARBAGE = st.floats(allow_nan=True, allow_infinity=True) | st.floats(-0.5, 1.5)

@@ -41,6 +41,7 @@ _CONTRADICTIONS: Final = {
     Inconsistency.SHARES_EXCEED_STEP: "together more than a step",
     Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP: "units are active for longer than what holds them is busy",
     Inconsistency.MEAN_BEYOND_EXTREMES: "the mean over chips is below the lowest or above the highest of them",
+    Inconsistency.TRACE_DISTORTED: "a trace, which slowed the program, shows less work than the chips' counters",
     Inconsistency.MEMORY_OVERFULL: "less than is in use",
 }
 
@@ -105,7 +106,10 @@ def _set_aside(profile: Profile) -> str:
     for field, reason in profile.set_aside.items():
         by_reason.setdefault(reason, []).append(field.value)
     parts = [f"{', '.join(sorted(fields))}: {_CONTRADICTIONS[reason]}" for reason, fields in sorted(by_reason.items())]
-    return f"left out because they are impossible: {'; '.join(parts)}. Check which chips and units the exporter reports"
+    text = f"left out because they are impossible: {'; '.join(parts)}"
+    if by_reason.keys() == {Inconsistency.TRACE_DISTORTED}:
+        return f"{text}. Nothing is wrong with the chips"
+    return f"{text}. Check which chips and units the exporter reports"
 
 
 def _in_steps(job: Job, profile: Profile) -> str:
