@@ -77,13 +77,13 @@ class StepModelPredictor:
         median = jobs.rate[job] * growth(jobs, targets) / np.exp(steps.log)
         sd, shared = np.sqrt(variance), noise**2
 
-        healthy = np.where(targets.current & (without_fault > 0.0), median, np.nan)
         missing = np.where(np.isnan(speed), Missing.SPECIFICATIONS, Missing.NOTHING)
         before = ~np.isnan(targets.seen)
         origin = np.where(before, Origin.MEASURED_BEFORE, Origin.PREDICTED)
         seen, sd_seen = _with_experience(targets, median, variance - noise**2)
         median, sd = np.where(before, seen, median), np.where(before, np.hypot(sd_seen, noise), sd)
         current = targets.current
+        healthy = np.where(current & (without_fault > 0.0), median, np.nan)
         origin = np.where(current, Origin.MEASURED_NOW, origin)
         median, sd = np.where(current, jobs.rate[job], median), np.where(current, noise, sd)
         shared = np.where(current, noise**2, shared)

@@ -43,6 +43,7 @@ class Track:
         "counter",
         "first",
         "throttled_at",
+        "throttled_from",
         "unit",
     )
 
@@ -63,6 +64,14 @@ class Track:
         """The first reading of the counter."""
         self.throttled_at = -math.inf
         """Unix seconds until which a fault held down the clocks of the chips; -inf where none did."""
+        self.throttled_from = math.inf
+        """Unix seconds when that was first seen, the last time that it began; inf where it never did."""
+
+    def throttle(self, now: float, window: float) -> None:
+        """A fault holds down the clocks of the chips. window: seconds without one after which it begins anew."""
+        if now - self.throttled_at > window:
+            self.throttled_from = now
+        self.throttled_at = now
 
     def add(self, sample: Sample, expected_pods: int) -> None:
         """Add a reading. One without all pods, or older than the newest, is skipped."""

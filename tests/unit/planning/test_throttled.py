@@ -12,14 +12,17 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.state import JobState
+from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.beginning import with_decision
 from rightpool.planning.moves.ending import end_migration
 from rightpool.planning.offers.experience import fleet_experience, measured_before
 from rightpool.prediction.predictor import Origin
+from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.track import Track
 from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.premise_texts import premise_text
-from tests.unit.planning.jobs import DAY, NOW, POOLS, changed, decided_text, entry, find, judged, running
+from tests.unit.planning.jobs import NOW, POOLS, changed, decided_text, entry, find, judged, running
 from tests.unit.planning.world import A10G as EIGHT_A10G
 from tests.unit.planning.world import A100 as EIGHT_A100
 from tests.unit.planning.world import World, candidate, decide, on_a100, variation
@@ -125,21 +128,40 @@ def test_a_fleet_learns_nothing_of_chips_from_a_fault(fields: dict[str, float]) 
     assert fleet_experience(jobs, POOLS, NOW) == []
 
 
-def test_ratios_to_healthy_chips_do_not_count_while_these_are_throttled() -> None:
+def test_what_a_job_did_before_a_fault_goes_before_what_is_predicted_of_healthy_chips() -> None:
+    """It did 2,000 here at its verdict, and 5,000 where it came from. The fault takes more than its clocks tell."""
     move = entry(
         Outcome.VERIFIED,
-        NOW - DAY,
+        NOW - HOUR,
         source=Placement("a10g", 1, 1),
         target=ONE,
-        baseline_throughput=400.0,
-        realised_throughput=1000.0,
+        baseline_throughput=5000.0,
+        realised_throughput=2000.0,
         doubt=0.02,
     )
-    assert move.source in measured_before(on_one(CAPPED, history=(move,)), NOW, POOLS)
-    assert move.source not in measured_before(on_one(HOT, history=(move,)), NOW, POOLS)
+    known = measured_before(on_one(HOT, history=(move,)), NOW, POOLS)
+    assert known[move.source].ratio == pytest.approx(5.0) and not known[move.source].of_chips
+    found = judged(on_one(HOT, history=(move,)))
+    there, here = find(found, "a10g", 1), found.current
+    assert there.origin is Origin.MEASURED_BEFORE
+    assert there.throughput is not None and there.throughput.median == pytest.approx(5000.0, rel=0.02)
+    assert here is not None and here.healthy == pytest.approx(2000.0, rel=0.02), "predicted are 1,655"
     arrived = replace(move, throttled=True)
-    assert measured_before(on_one(HOT, history=(arrived,)), NOW, POOLS)[move.source].ratio == pytest.approx(0.4)
+    again = measured_before(on_one(HOT, history=(arrived,)), NOW, POOLS)
+    assert again[move.source].ratio == pytest.approx(2.5) and ONE not in again, "the fault was there already"
     assert move.source not in measured_before(on_one(CAPPED, history=(arrived,)), NOW, POOLS)
+
+
+def test_the_hour_before_a_fault_is_what_healthy_chips_give() -> None:
+    track = Track()
+    for minute in range(90):
+        track.add(Sample(NOW - 5400.0 + 60.0 * minute, {Field.SAMPLES: 2400.0 * 60.0 * minute}), 1)
+    job = changed(on_one(HOT))
+    track.throttle(NOW - 600.0, 300.0)
+    track.throttle(NOW - 500.0, 300.0)
+    assert track.throttled_from == NOW - 600.0
+    here = judged(replace(job, observed=job.observed._replace(track=track))).current
+    assert here is not None and here.healthy == pytest.approx(2400.0, rel=0.02)
 
 
 def test_a_verdict_on_throttled_chips_is_marked() -> None:

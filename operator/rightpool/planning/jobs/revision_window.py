@@ -243,7 +243,7 @@ class RevisionWindow:
         self.warm = self.warm or profile.steadiness is Steadiness.STEADY
         throttled = throttling(profile) != NOT_THROTTLED
         if throttled:
-            self.track.throttled_at = now
+            self.track.throttle(now, spec.window.total_seconds())
         throughput = profile.throughput
         if profile.complete and throughput is not None and now >= self.passes_at:
             earlier = self.variation

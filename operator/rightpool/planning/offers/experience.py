@@ -10,11 +10,12 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import CapacityType, Placement
-from rightpool.api.units import DAY
+from rightpool.api.units import DAY, HOUR
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.booked_move import BookedMove
-from rightpool.planning.jobs.job import Job, throttled_now
+from rightpool.planning.jobs.job import Job, throttled_now, unit_of
+from rightpool.planning.judge.outlook import pace_of
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, peak
 from rightpool.prediction.step_shares import MEASURED_HOST_SD
@@ -79,17 +80,21 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool], faded: floa
     Rates that were measured at different times do not compare: the job or its surroundings may have been slower by then
     as a whole. What compares is the windows right before a move with those right after it; further back such ratios
     are chained. With age they are trusted less, since pools change: one that was throttled is tried again.
-    What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such. What it did in
-    a pool that has other chips now, by `pools`, it did elsewhere. faded: its rate here ÷ that when it was verified,
-    by what its pool has lost since.
+    What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such. Where it is
+    throttled, what it did before the fault leads from one to the other; under the placement itself is what it would do
+    there without the fault. What it did in a pool that has other chips now, by `pools`, it did elsewhere. faded: its
+    rate here ÷ that when it was verified, by what its pool has lost since.
     """
     revision = job.state.revision
-    if revision is None or not job.state.history:
-        return {}
     now_throttled = throttled_now(job)
+    if revision is None or not (job.state.history or now_throttled):
+        return {}
     known: dict[tuple[Placement, bool], tuple[float, float]] = {
         (_bought_anyhow(revision.placement), now_throttled): (-math.log(faded), 0.0)
     }
+    healthy = _healthy_here(job, now) if now_throttled else None
+    if healthy is not None:
+        known[_bought_anyhow(revision.placement), False] = healthy
     for entry in reversed(job.state.history):
         if entry.action is Action.UPDATE and not (entry.resized and entry.realised_throughput):
             break
@@ -116,8 +121,32 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool], faded: floa
         experience = Experience(math.exp(level), math.sqrt(variance), not (throttled or now_throttled))
         for capacity in CapacityType:
             found.setdefault(replace(place, capacity=capacity), experience)
-    del found[revision.placement]
+    if healthy is None:
+        del found[revision.placement]
+    else:
+        found[revision.placement] = Experience(math.exp(healthy[0]), math.sqrt(healthy[1]), of_chips=False)
     return found
+
+
+def _healthy_here(job: Job, now: float) -> tuple[float, float] | None:
+    """Of a job whose chips a fault throttles: the logarithm of its rate before that, where it is, ÷ its rate now, and
+    the variance of that. By the hour before the fault was seen, else by the verdict that it came with."""
+    rate, (pace, _) = None, pace_of(job)
+    revision, track, window = job.state.revision, job.observed.track, job.spec.profiling.window.total_seconds()
+    at = now
+    if track is not None and track.began is not None and math.isfinite(track.throttled_from):
+        # It may have begun a window before it was seen.
+        at = track.throttled_from - window
+        start = max(track.began, at - HOUR)
+        rate = track.mean(start, at) if at - start >= window and track.unit is unit_of(job) else None
+    if not rate:
+        arrival = next((entry for entry in reversed(job.state.history) if entry.outcome in _PROVEN), None)
+        if arrival is None or revision is None or arrival.target != revision.placement or arrival.throttled:
+            return None
+        rate, at = arrival.realised_throughput if arrival.unit is unit_of(job) else None, arrival.finished_at
+    if not rate or not pace > 0.0:
+        return None
+    return math.log(rate / pace), _VERIFIED_SD**2 + _changed_since(now - at)
 
 
 def _changed_since(seconds: float) -> float:

@@ -71,6 +71,7 @@ def row_rates(
     paces = [pace_of(one) for one in jobs]
     seen, seen_alone = np.full(len(asked), np.nan), np.full(len(alone_job), np.nan)
     doubt, doubt_alone = seen.copy(), seen_alone.copy()
+    healthy, doubt_healthy = np.full(count, np.nan), np.full(count, np.nan)
     rates_seen: dict[int, dict[Placement, float]] = {}
     for number, places in measured.items():
         rate_here, place_here = paces[number][0], origins.places[number]
@@ -81,6 +82,9 @@ def row_rates(
             and experience.of_chips
             and (place.pool, place.chips) != (place_here.pool, place_here.chips)
         }
+        if place_here in places:  # as it was before a fault
+            healthy[number] = rate_here * places[place_here].ratio
+            doubt_healthy[number] = places[place_here].sd
         low, high = np.searchsorted(job, [number, number + 1])
         for place, experience in places.items():
             rows = low + np.flatnonzero(option[low:high] == register.find(place))
@@ -103,8 +107,8 @@ def row_rates(
         per_group=np.concatenate((options.per_group[option], ones, options.per_group[here])),
         groups=np.concatenate((options.groups[option], ones, options.groups[here])),
         current=np.concatenate((np.zeros(len(asked) + len(alone_job), np.bool_), np.ones(count, np.bool_))),
-        seen=np.concatenate((seen, seen_alone, np.full(count, np.nan))),
-        seen_sd=np.concatenate((doubt, doubt_alone, np.full(count, np.nan))),
+        seen=np.concatenate((seen, seen_alone, healthy)),
+        seen_sd=np.concatenate((doubt, doubt_alone, doubt_healthy)),
         other_program=np.concatenate((other[job, pool], other[alone_job, alone_pool], np.zeros(count, np.bool_))),
     )
     made_from = features(
