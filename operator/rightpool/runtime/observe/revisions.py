@@ -77,7 +77,7 @@ def _state(
     unscheduled = (pod.unschedulable_since for pod in scaled if not pod.deleting)
     nodes: dict[str, int] = {}
     for pod in active:
-        if pod.node is not None and (pod in scaled or pod not in own):
+        if pod.node is not None and (pod.owner != child.uid or pod.role == child.state.role):
             nodes[pod.node] = nodes.get(pod.node, 0) + 1
     failures = [pod.failure for pod in pods if pod.failure and pod.owner == child.uid]
     failure, counted = child.state.failure, child.state.failures
