@@ -310,8 +310,11 @@ def _in_a_row(attempts: int) -> str:
 def limit_text(limit: Limit, now: float) -> str:
     """What holds a move back that pays by the numbers, in words that hold as long as it does. now: Unix seconds."""
     match limit:
-        case TooManyAtOnce(under_way):
+        case TooManyAtOnce(under_way, of_namespace):
             are = "job is" if under_way == 1 else "jobs are"
+            if of_namespace:
+                own = "job of the namespace is" if under_way == 1 else "jobs of the namespace are"
+                return f"{under_way} {own} being moved; the rest of maxConcurrentMigrations is for other namespaces"
             return f"{under_way} {are} being moved, as many as the policy's maxConcurrentMigrations allows"
         case TooManyAnHour(moves):
             return f"{how_many(moves, 'move')} began in the last hour, as many as the policy's maxMovesPerHour allows"

@@ -84,7 +84,7 @@ def test_it_uses_up_nothing_that_others_may_have(forge: Callable[[Job], Job]) ->
     assert beside.assessments[others[0].key].decision == alone.assessments[others[0].key].decision
     assert reservation(forged) == ()
     one = AUTO.model_copy(update={"max_concurrent_migrations": 1})
-    assert FleetLimits([forged], one, NOW).concurrency_limit() is None
+    assert FleetLimits([forged], one, NOW).concurrency_limit(forged) is None
 
 
 def test_moves_that_are_still_to_come_hold_nobody_back() -> None:

@@ -21,7 +21,7 @@ from rightpool.planning.allocate.limits import (
     job_limit,
     save_limit,
 )
-from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.judge.outlook import Outlook
 from rightpool.planning.judge.unsaved import late_save
 from rightpool.planning.moves.commands import RequestCheckpoint, commands
@@ -189,6 +189,31 @@ def test_a_revision_runs_for_a_while_first() -> None:
     job = changed(job, revision=replace(job.state.revision, since=NOW - 299))
     assert plan(fleet([job])).assessments[job.key].decision.reason is Reason.MINIMUM_RUN_TIME
     assert plan(fleet([job], now=NOW + 1)).assessments[job.key].decision.action is Action.RESIZE
+
+
+def in_namespace(job: Job, namespace: str) -> Job:
+    return replace(job, key=JobKey(namespace, job.key.name))
+
+
+def test_one_namespace_leaves_moves_to_others() -> None:
+    """Ten jobs that never save held every move of the fleet."""
+    own = [in_namespace(under_way(f"own-{number}"), "own") for number in range(8)]
+    mine, theirs = in_namespace(running(name="more"), "own"), in_namespace(running(name="job"), "theirs")
+    ten = auto_policy(maxConcurrentMigrations=10)
+    limits = FleetLimits([*own, mine, theirs], ten, NOW)
+    limit = limits.concurrency_limit(mine)
+    assert limit is not None and limit.reason is Reason.MIGRATION_LIMIT_REACHED
+    assert limit_text(limit, NOW) == (
+        "8 jobs of the namespace are being moved; the rest of maxConcurrentMigrations is for other namespaces"
+    )
+    assert limits.concurrency_limit(theirs) is None
+    for number in range(4):  # edits are not held back, and take no place of others
+        limits.admit(in_namespace(running(name=f"edit-{number}"), "own"), THERE, demanded=True)
+    assert limits.concurrency_limit(theirs) is None
+    for number in range(2):
+        limits.admit(in_namespace(running(name=f"other-{number}"), "theirs"), THERE, demanded=False)
+    assert limits.concurrency_limit(theirs) is not None
+    assert FleetLimits([*own, mine], ten, NOW).concurrency_limit(mine) is None, "it is alone"
 
 
 def test_so_many_at_once() -> None:

@@ -5,6 +5,7 @@ fleet: moves at once, moves an hour, and the breaker (breaker.py).
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -55,7 +56,7 @@ class FleetLimits:
     admitted.
     """
 
-    __slots__ = ("_breaker", "_moves", "_policy", "_under_way", "outcomes")
+    __slots__ = ("_breaker", "_moves", "_policy", "_share", "_under_way", "outcomes")
 
     outcomes: Outcomes
     """Of the last moves to each pool, those of now with what pools have kept."""
@@ -70,9 +71,14 @@ class FleetLimits:
         pools: Mapping[str, Pool] | None = None,
     ) -> None:
         """outcomes: what pools have kept; pools: by name."""
+        jobs, namespaces = list(jobs), set[str]()
+        namespaces.update(job.key.namespace for job in jobs if job.state.finished is None)
         jobs = [job for job in jobs if job.state.migration is not None or job.state.history]
         self._policy = policy
-        self._under_way = 0
+        # Where there are several namespaces, a quarter of the moves at once is for others, whatever one does with its.
+        most = policy.max_concurrent_migrations
+        self._share = most - max(1, most // 4) if len(namespaces) > 1 and most > 1 else most
+        self._under_way: Counter[str] = Counter()
         self._moves = 0
         going: list[Going] = []
         for job in jobs:
@@ -80,7 +86,7 @@ class FleetLimits:
             # One that is stopped holds nothing, and may be for days.
             idle = job.deleting or job.state.pause is not None
             if migration is not None and not idle and contradiction(job) is None and not asks_first(job):
-                self._under_way += 1
+                self._under_way[job.key.namespace] += 1
                 self._moves += migration.created_at > now - HOUR and not migration.demanded
                 if not migration.demanded:
                     going.append(Going.of(job, (migration.abandoned or migration.target).placement))
@@ -101,11 +107,14 @@ class FleetLimits:
         """What holds moves to a pool back, whoever's they are; None where nothing does."""
         return self._breaker.against(pool)
 
-    def concurrency_limit(self) -> Limit | None:
-        """Why nothing more may be moved at once; None where it may."""
-        if self._under_way >= self._policy.max_concurrent_migrations:
-            return TooManyAtOnce(self._under_way)
-        return None
+    def concurrency_limit(self, job: Job) -> Limit | None:
+        """Why no more jobs of this one's namespace may be moved at once; None where they may. What a namespace's users
+        demand above its share takes no place of others."""
+        own = self._under_way[job.key.namespace]
+        all_told = sum(min(count, self._share) for count in self._under_way.values())
+        if all_told >= self._policy.max_concurrent_migrations:
+            return TooManyAtOnce(all_told)
+        return TooManyAtOnce(own, of_namespace=True) if own >= self._share else None
 
     def limit_on(self, intent: Intent, job: Job, target: Placement) -> Limit | None:
         """Why no further move may begin now; None where it may.
@@ -113,7 +122,7 @@ class FleetLimits:
         What the user demands by an edit is not asked about. A job that must leave because somebody has changed its
         pool waits for the number of moves at once alone.
         """
-        concurrency_limit = self.concurrency_limit()
+        concurrency_limit = self.concurrency_limit(job)
         if concurrency_limit is not None or intent is Intent.LEAVE:
             return concurrency_limit
         if self._moves >= self._policy.max_moves_per_hour:
@@ -122,7 +131,7 @@ class FleetLimits:
 
     def admit(self, job: Job, target: Placement, *, demanded: bool) -> None:
         """A move begins. demanded: by the user's own edit."""
-        self._under_way += 1
+        self._under_way[job.key.namespace] += 1
         self._moves += not demanded
         if not demanded:
             self._breaker.admit(Going.of(job, target))

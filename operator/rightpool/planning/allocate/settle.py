@@ -122,7 +122,7 @@ class _Settlement:
 
     def _in_turn(self, job: Job, assessment: Assessment) -> Assessment:
         """A migration that was approved, which may be one of many at once."""
-        migration, concurrency_limit = job.state.migration, self.limits.concurrency_limit()
+        migration, concurrency_limit = job.state.migration, self.limits.concurrency_limit(job)
         assert migration is not None
         if concurrency_limit is None:
             self.limits.admit(job, migration.target.placement, demanded=False)

@@ -105,6 +105,8 @@ class TooManyAtOnce(Limit):
     reason = Reason.MIGRATION_LIMIT_REACHED
     under_way: int
     """Jobs that are being moved now."""
+    of_namespace: bool = False
+    """Whether these are of the job's own namespace, as many as are not kept for others."""
 
 
 @dataclass(frozen=True, slots=True)
