@@ -10,6 +10,7 @@ import argparse
 import time
 from typing import Any
 
+from rightpool.api.wording import place
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import add_job_argument, job_key, stored_job
@@ -17,7 +18,6 @@ from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.jobs.job import JobKey
-from rightpool.reporting.rejection_texts import place
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rightpool.api.kubernetes import SERVICE_ACCOUNT_NAMESPACE
+from rightpool.api.wording import meant
 from rightpool.cli.documents import FORMATS
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound, Unavailable
 from rightpool.cluster.kubeconfig import Kubeconfig, read_kubeconfig
-from rightpool.reporting.wording import meant
 
 TIMEOUT_SECONDS: Final = 20.0
 DEFAULT_NAMESPACE: Final = "rightpool-system"

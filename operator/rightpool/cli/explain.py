@@ -53,6 +53,7 @@ from typing import Any, Final
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.estimate import Estimate
 from rightpool.api.units import write_unix_time
+from rightpool.api.wording import meant, span
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.decider import Decider
 from rightpool.cli.documents import document_head, place_document, print_document
@@ -80,7 +81,6 @@ from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.premise_texts import premise_text
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import meant, span
 from rightpool.runtime.observe.facts import meta
 
 ELIGIBLE: Final = "Eligible"

@@ -10,6 +10,7 @@ from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.ledger import LedgerEntry
 from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise
+from rightpool.api.wording import cents, dollars, how_many, number, place, pool_of, share, short_place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explained import Explanation
 from rightpool.cli.profile_fields import (
@@ -31,9 +32,7 @@ from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.diagnosis_texts import lever_text
 from rightpool.reporting.forecast_texts import forecast_text
 from rightpool.reporting.premise_texts import premise_text
-from rightpool.reporting.rejection_texts import place, pool_of, short_place
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import cents, dollars, how_many, number, share, span
 
 # Titles of sections that the page adds a drawing to.
 DOES: Final = "Does"

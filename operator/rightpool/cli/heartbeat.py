@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.units import unix_time_of
+from rightpool.api.wording import span
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import LEASES
-from rightpool.reporting.wording import span
 
 _NAME: Final = "rightpool"
 # Between two renewals, and what the clocks of two machines may differ by.

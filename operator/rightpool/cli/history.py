@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from rightpool.api.ledger import LedgerEntry
+from rightpool.api.wording import number, short_place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, add_everywhere_argument, carry_out
@@ -28,9 +29,7 @@ from rightpool.cli.status_document import status_document
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.books.chargeback import Chargeback
 from rightpool.planning.jobs.job import JobKey
-from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import number, span
 
 Entries = list[tuple[JobKey, LedgerEntry]]
 

@@ -9,15 +9,14 @@ from typing import Any, Final
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.ledger import LedgerEntry, Outcome, measured_cost_per_million
 from rightpool.api.units import write_unix_time
+from rightpool.api.wording import cents, dollars, number, share, short_place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import document_head, place_document
 from rightpool.cli.jobs import no_jobs_text
 from rightpool.cli.state import holds_chips, state_of
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.reporting.offer import Offer, offer_of
-from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import cents, dollars, number, share, span
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
+from rightpool.api.wording import meant
 from rightpool.cli.connection import CliError, is_namespace
 from rightpool.cluster.client import ClusterClient, Listing
 from rightpool.cluster.errors import ClusterError, Expired, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import GROUP, VERSION
-from rightpool.reporting.wording import meant
 
 if TYPE_CHECKING:
     from rightpool.api.kubernetes import Resource

@@ -29,6 +29,7 @@ from typing import Any, Final
 
 from rightpool.api.traits import ModelTraits
 from rightpool.api.units import write_unix_time
+from rightpool.api.wording import gibibytes, number
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, plain, print_document
 from rightpool.cli.explain import explain
@@ -50,7 +51,6 @@ from rightpool.cli.step_parts import step_parts
 from rightpool.cli.table import Column, Page
 from rightpool.cli.trace_summary import print_memory, print_spread, traced_memory
 from rightpool.cli.view import ClusterView
-from rightpool.reporting.wording import gibibytes, number
 
 _BAR: Final = 40  # characters of a whole step
 _FIELDS: Final = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.conditions import ConditionType, Reason, find_condition
+from rightpool.api.wording import gibibytes, number, share, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explained import Explanation
 from rightpool.cli.table import Page
@@ -15,7 +16,6 @@ from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.status import EXPECTED
-from rightpool.reporting.wording import gibibytes, number, share, span
 
 RATIO: Final = "ratio"
 

@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
+from rightpool.api.wording import dollars, share, short_place
 from rightpool.cli.connection import Connection, add_connection_arguments, add_everywhere_argument, carry_out
 from rightpool.cli.documents import document_head, place_document, print_document
 from rightpool.cli.heartbeat import no_leader_text
@@ -27,9 +28,7 @@ from rightpool.cli.jobs import no_jobs_text, stored_jobs
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.offer import Offer, offer_of
-from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import dollars, share
 
 Offers = list[tuple[JobKey, Offer]]
 

@@ -30,6 +30,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from rightpool.api.units import write_unix_time
+from rightpool.api.wording import cents, span
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import Connection, add_connection_arguments, carry_out
 from rightpool.cli.documents import document_head, print_document
@@ -37,7 +38,6 @@ from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.planning.books.charge import Charge
 from rightpool.planning.books.chargeback import DAYS, Chargeback
-from rightpool.reporting.wording import cents, span
 
 BY: Final = ("namespace", "team", "job", "pool", "capacity")
 

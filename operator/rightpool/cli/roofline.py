@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.wording import short_place
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.pool import Pool
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.prediction.precision import HALF, PLAIN, UNKNOWN_PRECISION, class_of, falls_back, peak
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
-from rightpool.reporting.rejection_texts import short_place
 
 _CLASSES: Final = ("half precision", "single precision", "8 bits", "plain fp32")
 

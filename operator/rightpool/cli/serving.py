@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from rightpool.api.choices import Batch
+from rightpool.api.wording import chips, number, place, pool_of
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import place_document
 from rightpool.cli.explained import Demand, Explanation, ServedRange, Serving, ServingCandidate, ServingVerdict
@@ -24,8 +25,6 @@ from rightpool.prediction.serving import Ends, Server, fixed_shares
 from rightpool.prediction.step_shares import step_shares
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
-from rightpool.reporting.rejection_texts import place, pool_of
-from rightpool.reporting.wording import chips, number
 
 # A candidate that is ruled out for one of these would serve nevertheless: they compare it with staying, or are about
 # the job's own targets, or about what is free at this moment.

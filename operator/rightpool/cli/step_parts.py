@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.wording import share
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.shares import decompose
-from rightpool.reporting.wording import share
 
 _LEAST: Final = 0.0005  # of the step; less is not shown
 

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, TextIO
 from unicodedata import combining, east_asian_width
 
-from rightpool.reporting.wording import dollars
+from rightpool.api.wording import dollars
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rightpool.api.trace import MAX_RANK, Trace, TraceState
+from rightpool.api.wording import how_many, span
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
 from rightpool.cli.jobs import add_job_argument, job_key, stored_job
 from rightpool.cli.number_range import whole_number
@@ -33,7 +34,6 @@ from rightpool.contract import ANNOTATION_TRACE, TRACE_ALL
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.moves.trace import PAUSE_SECONDS, longest
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import how_many, span
 
 POLL_SECONDS: Final = 1.0
 TAKEN_SECONDS: Final = PAUSE_SECONDS + 60.0

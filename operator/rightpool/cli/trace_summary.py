@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 from rightpool.api.trace import Trace, TraceMemory, TraceOperation, TracePhase, TraceRanks, TraceSummary
+from rightpool.api.wording import how_many, memory_size, number, prefixed
 from rightpool.cli.roofline import Roof, roof_of
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.profiles.profile import Profile
-from rightpool.reporting.wording import how_many, memory_size, number, prefixed
 
 _PARTS: Final = {
     "Compute": "computing",

@@ -18,6 +18,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
+from rightpool.api.wording import how_many
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError
 from rightpool.cluster.client import ClusterClient
@@ -43,7 +44,6 @@ from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.offers.experience import MOST_COMPARISONS
 from rightpool.reporting.stored_job import StoredJob, first_problem
 from rightpool.reporting.stored_policy import StoredPolicy
-from rightpool.reporting.wording import how_many
 from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import (
     PoolInventory,

@@ -4,22 +4,19 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rightpool.api.choices import Objective
+from rightpool.api.wording import dollars, number, place, share
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.pool_rejection import PoolNotAllowed
-from rightpool.planning.offers.rejection import (
+from rightpool.planning.offers.rejection import Compared, OtherChosen, RejectionReason
+from rightpool.planning.offers.target_rejection import (
     BudgetShort,
-    Compared,
     DeadlineMissed,
     HourTooDear,
-    OtherChosen,
-    RejectionReason,
     SamplesTooDear,
     ScalingPoor,
 )
 from rightpool.prediction.predictor import Origin
-from rightpool.reporting.rejection_texts import place, rejection_text
-from rightpool.reporting.wording import dollars, number, share
 
 # Pools named in one message; the rest is in the list of candidates.
 MOST_POOLS: Final = 6
@@ -108,7 +105,7 @@ def verdict_text(candidate: Candidate) -> str:
         return compared(candidate, rejection.now, rejection.objective)
     if isinstance(rejection, OtherChosen) and candidate.throughput is not None:
         return f"{predicted(candidate)}; ranks after {place(rejection.taken)}"
-    return rejection_text(rejection)
+    return rejection.text()
 
 
 def _placed_text(candidate: Candidate) -> str:

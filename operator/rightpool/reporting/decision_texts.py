@@ -5,6 +5,7 @@ from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.wording import dollars, how_many, instant, place, share, span
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job
@@ -39,8 +40,6 @@ from rightpool.planning.offers.running import MIN_PROBABILITY
 from rightpool.reporting.candidate_texts import by_pool, compared, measured, predicted, some, verdict_text
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.pod_texts import foreign_pod_text
-from rightpool.reporting.rejection_texts import gap_text, place
-from rightpool.reporting.wording import dollars, how_many, instant, share, span
 
 
 def decision_text(job: Job, assessment: Assessment, now: float) -> str:
@@ -54,7 +53,7 @@ def _text(job: Job, assessment: Assessment, decision: Decision, now: float) -> s
         case Held(limit, held):
             return f"{limit_text(limit, now)}; after that: {_text(job, assessment, held, now)}"
         case Gap():
-            return gap_text(evidence)
+            return evidence.text()
         case Failure(error):
             return f"the operator failed on this job because of a defect in the operator: {error}"
         case PoolGone():

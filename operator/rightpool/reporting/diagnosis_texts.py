@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.wording import how_many, span
 from rightpool.profiles import findings
 from rightpool.profiles.closeness import Arithmetic, Roofs
 from rightpool.profiles.sample import Field
-from rightpool.reporting.wording import how_many, span
 
 _PIPES: Final = {
     Field.FP32_ACTIVE: "FP32 units",

@@ -16,10 +16,10 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.trace import TraceState
 from rightpool.api.units import write_unix_time
+from rightpool.api.wording import chips, number, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.transitions import FAILED
 from rightpool.reporting.migration_texts import stopped_unsaved
-from rightpool.reporting.wording import chips, number, span
 
 # Told by the Events of a move, of the end of the job, or of another condition.
 _SILENT: Final = frozenset(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from rightpool.api.wording import number, share
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.flops import FlopsGap, PeakExceeded, flops_gap
-from rightpool.reporting.wording import number, share
 
 _TEXTS: Final = {
     FlopsGap.NOT_MEASURED: "the job was not measured",

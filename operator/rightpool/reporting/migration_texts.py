@@ -6,6 +6,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Migration
 from rightpool.api.pause import Pause
+from rightpool.api.wording import dollars, instant, number, place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
@@ -25,9 +26,7 @@ from rightpool.planning.moves.setback import (
 from rightpool.planning.moves.trace_setback import TraceSetback
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.rejection_texts import place
 from rightpool.reporting.trace_texts import trace_setback_text
-from rightpool.reporting.wording import dollars, instant, number, span
 
 # By how much what is believed differs from what was measured, where it is said.
 LIKELY: Final = 0.02

@@ -1,9 +1,9 @@
 """Pods that hold up a job in words: those that are not its own, and those that have not ended."""
 
+from rightpool.api.wording import instant
 from rightpool.contract import LABEL_REVISION
 from rightpool.planning.jobs.foreign_pod import ForeignPod
 from rightpool.planning.jobs.unended import Unended
-from rightpool.reporting.wording import instant
 
 
 def foreign_pod_text(pod: ForeignPod) -> str:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from rightpool.api.premise import Premise, PremiseKind
-from rightpool.reporting.wording import share
+from rightpool.api.wording import share
 
 # {names}: joined by "and". {number}: a count. {share}: the number as a share.
 _TEXTS: Final = {

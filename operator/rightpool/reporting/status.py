@@ -27,6 +27,7 @@ from rightpool.api.status import (
 )
 from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits
 from rightpool.api.value_object import value_object
+from rightpool.api.wording import share, short_place
 from rightpool.api.work_unit import WorkUnit
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.approval import recommendation_id
@@ -41,10 +42,8 @@ from rightpool.reporting.conditions.context import Context, complete_profile
 from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.recovery import carried_over, still_applies
-from rightpool.reporting.rejection_texts import short_place
 from rightpool.reporting.shown import shown_values
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.wording import share
 from rightpool.reporting.write_policy import ShownValues
 
 # Fields of ProfileStatus, in the order in which people are shown them → what they are a reading of.

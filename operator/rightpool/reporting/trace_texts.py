@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rightpool.api.wording import span
 from rightpool.planning.moves.trace_setback import (
     InvalidRequest,
     NoProfiler,
@@ -10,7 +11,6 @@ from rightpool.planning.moves.trace_setback import (
     TookTooLong,
     TraceSetback,
 )
-from rightpool.reporting.wording import span
 
 
 def trace_setback_text(setback: TraceSetback) -> str:

@@ -22,7 +22,6 @@ from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, VENDORS, vendor_
 from rightpool.hardware.vendors.vendor import ProductLabel, SliceVariables, Vendor
 from rightpool.planning.offers.pool_gates import home_vendor, pool_gate
 from rightpool.planning.offers.shape import Shape
-from rightpool.reporting.rejection_texts import rejection_text
 from rightpool.runtime.observe.facts import node_facts
 from rightpool.runtime.observe.pool_inventory import PoolInventory, take_inventory
 from rightpool.runtime.observe.usage import ChipUsage
@@ -237,7 +236,7 @@ def test_a_template_stays_with_one_vendor_unless_its_user_allows_others() -> Non
     assert home_vendor(shape, [acme, nvidia], ACME) == ACME
     rejection = pool_gate(shape, acme, DEFAULT_VENDOR)
     assert rejection is not None and "zeta has Acme chips, and the template is assumed to run on NVIDIA chips only" in (
-        rejection_text(rejection)
+        rejection.text()
     )
     allowed = spec(placement={"pools": {"allow": ["zeta"]}})
     assert pool_gate(Shape.of(fresh(made=allowed)), acme, DEFAULT_VENDOR) is None

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rightpool.api.wording import chips, dollars, gibibytes, number, share, span
 from rightpool.planning.offers.scores import (
     payback,
     saving,
@@ -17,7 +18,6 @@ from rightpool.planning.offers.scores import (
     value_for_time,
 )
 from rightpool.prediction.columns import floats
-from rightpool.reporting.wording import chips, dollars, gibibytes, number, share, span
 
 
 @dataclass(frozen=True)

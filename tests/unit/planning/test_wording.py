@@ -2,7 +2,7 @@
 
 import pytest
 
-from rightpool.reporting.wording import cents, dollars
+from rightpool.api.wording import cents, dollars
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.offers import pool_rejection as kinds_of_pools
 from rightpool.planning.offers import rejection as kinds
 from rightpool.planning.offers.evidence import CoolingDown, Limit, RunsShortly
-from rightpool.planning.offers.rejection import Compared, Rejection, RejectionReason
+from rightpool.planning.offers.rejection import Compared, RejectionReason, RuledOut
 from rightpool.prediction.predictor import Origin
 from rightpool.reporting.candidate_texts import by_pool, predicted
 from rightpool.reporting.decision_texts import limit_text
-from rightpool.reporting.rejection_texts import rejection_text
 from tests.unit.planning.jobs import (
     NOW,
     POOLS,
@@ -36,18 +35,18 @@ def leaves(kind: type) -> Iterator[type]:
     yield from (leaf for child in below for leaf in leaves(child)) if below else (kind,)
 
 
-REJECTIONS = [kind for kind in leaves(Rejection) if not issubclass(kind, Compared)]
+REJECTIONS = list(leaves(RuledOut))
 
 
 @pytest.mark.parametrize("kind", REJECTIONS, ids=lambda kind: kind.__name__)
-def test_every_kind_of_rejection_has_words_of_its_own(kind: type[Rejection]) -> None:
-    assert words_of(rejection_text, kind), "add it to rejection_texts.py"
+def test_every_kind_of_rejection_has_words_of_its_own(kind: type[RuledOut]) -> None:
+    assert words_of(kind.text, kind)
     assert isinstance(kind.reason, RejectionReason)
     assert all(field.name != "message" for field in fields(kind)), "words are made last"
 
 
 def test_every_reason_of_the_api_is_one_of_a_kind() -> None:
-    assert {kind.reason for kind in leaves(Rejection)} == set(RejectionReason)
+    assert {kind.reason for base in (RuledOut, Compared) for kind in leaves(base)} == set(RejectionReason)
 
 
 @pytest.mark.parametrize("kind", list(leaves(Limit)), ids=lambda kind: kind.__name__)
@@ -75,7 +74,7 @@ def test_what_is_left_out_is_counted_in_pools(pools: int, end: str) -> None:
 
 def test_a_size_that_is_fixed_says_what_the_api_server_accepts_to_change_it() -> None:
     """Also where the job runs on the other size, after an edit. Without batch, other sizes are refused."""
-    assert rejection_text(kinds_of_pools.SizeOutOfBounds(4, 8, 8)) == (
+    assert kinds_of_pools.SizeOutOfBounds(4, 8, 8).text() == (
         "the spec asks for 8 chips and not for 4: to allow other sizes, set elasticity.minChips, maxChips and batch"
     )
 

@@ -29,6 +29,7 @@ from pydantic import ValidationError
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, set_conditions
 from rightpool.api.pool import MAX_CHIPS_PER_NODE, AcceleratorPoolStatus, Calibration
 from rightpool.api.quantities import format_quantity
+from rightpool.api.wording import how_many, meant
 from rightpool.cli.calibrate.benchmark import DTYPES
 from rightpool.cli.calibrate.job import benchmark_job
 from rightpool.cli.calibrate.run import require_rights, run_job
@@ -44,7 +45,6 @@ from rightpool.hardware.calibration import verdict
 from rightpool.hardware.declared_chip import DeclaredChips
 from rightpool.hardware.measurement import MeasurementError, calibration, judged, read_measurement
 from rightpool.hardware.pool import Pool
-from rightpool.reporting.wording import how_many, meant
 from rightpool.runtime.observe.facts import meta
 
 FIELD_MANAGER: Final = "rightpool-calibrate"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rightpool.api.placement import Placement
 from rightpool.api.trace import TraceMemory, TraceSpread
 from rightpool.api.units import HOUR
+from rightpool.api.wording import short_place
 from rightpool.cli.candidate_kinds import with_kinds
 from rightpool.cli.explained import Explanation
 from rightpool.cli.roofline import RooflinePlot, roofline_of
@@ -18,7 +19,6 @@ from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.prediction.cost import MILLION
 from rightpool.prediction.predictor import Origin
-from rightpool.reporting.rejection_texts import short_place
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,10 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from rightpool.api.wording import memory_size, short_place
 from rightpool.cli.plot.data import Plot, SizeRate
 from rightpool.cli.roofline import Roof
 from rightpool.cli.trace_summary import HOST
-from rightpool.reporting.rejection_texts import short_place
-from rightpool.reporting.wording import memory_size
 
 SIZE: Final = (13.0, 16.0)  # inches
 _GREY: Final = "0.55"

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.placement import Placement
+from rightpool.api.wording import dollars, number, short_place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.candidate_kinds import with_kinds
 from rightpool.cli.table import NOTHING
 from rightpool.cli.timeline import Stretch
 from rightpool.planning.offers.candidate import Candidate
-from rightpool.reporting.rejection_texts import short_place
-from rightpool.reporting.wording import dollars, number, span
 
 WIDTH: Final = 1000.0
 HEIGHT: Final = 100.0

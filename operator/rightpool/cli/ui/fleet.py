@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from rightpool.api.wording import cents, dollars
 from rightpool.cli.connection import error_message
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.job_table import Line, document, job_cells, job_columns, jobs_summary, name_units, ranked
@@ -22,7 +23,6 @@ from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.decision_texts import limit_text
-from rightpool.reporting.wording import cents, dollars
 
 # Of potential savings; the list of jobs has all.
 OFFERS_SHOWN: Final = 10

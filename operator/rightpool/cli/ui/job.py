@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rightpool.api.units import unix_time_of
+from rightpool.api.wording import span
 from rightpool.cli.explain import explain
 from rightpool.cli.explained import Explanation
 from rightpool.cli.explanation import print_explanation
@@ -27,7 +28,6 @@ from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import EVENTS
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.job import JobKey, unit_of
-from rightpool.reporting.wording import span
 
 EVENTS_SHOWN: Final = 50
 _EVENT_COLUMNS: Final = (

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.wording import prefixed, share
 from rightpool.cli.roofline import Roof, RooflinePlot, RooflinePoint
-from rightpool.reporting.wording import prefixed, share
 
 WIDTH: Final = 1000.0
 LEFT: Final = 90.0

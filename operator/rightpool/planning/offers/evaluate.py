@@ -39,10 +39,11 @@ from rightpool.planning.offers.readiness import (
     resized_or_edited,
 )
 from rightpool.planning.offers.register import NONE, Register
-from rightpool.planning.offers.rejection import Avoided, BudgetSpent, Gap, NotMeasured, Rejection
+from rightpool.planning.offers.rejection import Avoided, Gap, NotMeasured, Rejection
 from rightpool.planning.offers.running import evaluate_running
 from rightpool.planning.offers.shape import Shape, Terms
 from rightpool.planning.offers.start_order import Start, start_order
+from rightpool.planning.offers.target_rejection import BudgetSpent
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Predictor
 

@@ -2,8 +2,8 @@
 
 A gate is one row of the table at the end: its code's reason, a function over the columns that says which rows it rules
 out, and one that gives the parameters of a row's rejection to who asks. Gates are asked in the order of the table; the
-first one that applies counts. A new target or gate is a function here, its type in rejection.py and its words in
-reporting/rejection_texts.py.
+first one that applies counts. A new target or gate is a function here, its type, with its words, in rejection.py or
+target_rejection.py.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,6 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.rejection import (
     Avoided,
-    BudgetShort,
-    DeadlineMissed,
-    FlopsUtilizationLow,
-    HourTooDear,
     MemoryMayNotSuffice,
     MemoryShort,
     MemoryUnknown,
@@ -29,15 +25,21 @@ from rightpool.planning.offers.rejection import (
     PriceUnknown,
     Rejection,
     RejectionReason,
-    SamplesTooDear,
-    ScalingNoBetterKnown,
-    ScalingPoor,
     SpecificationsMissing,
     StepsDiffer,
 )
 from rightpool.planning.offers.rows import Rows
 from rightpool.planning.offers.shape import cost_target
 from rightpool.planning.offers.start_order import MEMORY_HEADROOM
+from rightpool.planning.offers.target_rejection import (
+    BudgetShort,
+    DeadlineMissed,
+    FlopsUtilizationLow,
+    HourTooDear,
+    SamplesTooDear,
+    ScalingNoBetterKnown,
+    ScalingPoor,
+)
 from rightpool.prediction.columns import Bools, Floats
 from rightpool.prediction.cost import MILLION, probability_above
 

@@ -4,24 +4,29 @@ from dataclasses import dataclass
 
 from rightpool.api.choices import Capacity
 from rightpool.api.placement import CapacityType
+from rightpool.api.wording import chips, how_many
 from rightpool.hardware.node import Taint
+from rightpool.hardware.node_needs import format_amount
 from rightpool.hardware.vendors.vendor import Vendor
-from rightpool.planning.offers.rejection import Rejection, RejectionReason
+from rightpool.planning.offers.rejection import RejectionReason, RuledOut
 
 # --- the pool as a whole ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class PoolDenied(Rejection):
+class PoolDenied(RuledOut):
     """In placement.pools.deny."""
 
     reason = RejectionReason.POOL_DENIED
     pool: str
     """Name of the AcceleratorPool."""
 
+    def text(self) -> str:
+        return f"{self.pool} is in placement.pools.deny: remove it there to use it"
+
 
 @dataclass(frozen=True, slots=True)
-class PoolNotAllowed(Rejection):
+class PoolNotAllowed(RuledOut):
     """Not in placement.pools.allow."""
 
     reason = RejectionReason.POOL_DENIED
@@ -30,9 +35,13 @@ class PoolNotAllowed(Rejection):
     allow: tuple[str, ...]
     """Names of the pools that are allowed."""
 
+    def text(self) -> str:
+        allow = ", ".join(self.allow)
+        return f"{self.pool} is not in placement.pools.allow ({allow}): add it there to use it"
+
 
 @dataclass(frozen=True, slots=True)
-class PoolNotSelected(Rejection):
+class PoolNotSelected(RuledOut):
     """Without the labels of placement.pools.selector."""
 
     reason = RejectionReason.POOL_DENIED
@@ -41,9 +50,14 @@ class PoolNotSelected(Rejection):
     wanted: tuple[tuple[str, str], ...]
     """The selector's labels, with their values."""
 
+    def text(self) -> str:
+        wanted = ", ".join(f"{key}={value}" for key, value in self.wanted)
+        lacks = f"{self.pool} lacks the labels of placement.pools.selector ({wanted})"
+        return f"{lacks}: label the AcceleratorPool to use it"
+
 
 @dataclass(frozen=True, slots=True)
-class OtherVendor(Rejection):
+class OtherVendor(RuledOut):
     """Chips that the template is not known to run on."""
 
     reason = RejectionReason.VENDOR_NOT_DECLARED
@@ -54,9 +68,16 @@ class OtherVendor(Rejection):
     known: Vendor
     """Whose chips the template is taken to run on."""
 
+    def text(self) -> str:
+        return (
+            f"{self.pool} has {self.vendor} chips, and the template is assumed to run on "
+            f"{self.known} chips only. If it runs on both without changes, name the pool in "
+            f"placement.pools.allow. Else add what differs to placement.variants, with vendor {self.vendor}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class VariantRefused(Rejection):
+class VariantRefused(RuledOut):
     """Chips of a vendor whose variant can't be used."""
 
     reason = RejectionReason.VARIANT_REFUSED
@@ -67,9 +88,12 @@ class VariantRefused(Rejection):
     refusal: str
     """The API server's words, with the field."""
 
+    def text(self) -> str:
+        return f"{self.pool} has {self.vendor} chips, and their variant can't be used: {self.refusal}"
+
 
 @dataclass(frozen=True, slots=True)
-class SelectorContradicted(Rejection):
+class SelectorContradicted(RuledOut):
     """The pool's nodes have another value of a label than the template's nodeSelector."""
 
     reason = RejectionReason.NODE_SELECTOR
@@ -82,9 +106,14 @@ class SelectorContradicted(Rejection):
     wanted: str
     """Its value in the template."""
 
+    def text(self) -> str:
+        key, asks = self.key, "template.spec.nodeSelector asks for"
+        message = f"nodes of {self.pool} have {key}={self.given}, and {asks} {key}={self.wanted}"
+        return f"{message}: remove it there, and choose pools with spec.placement.pools"
+
 
 @dataclass(frozen=True, slots=True)
-class SelectorUnmatched(Rejection):
+class SelectorUnmatched(RuledOut):
     """No node of the pool has these labels of the template's nodeSelector."""
 
     reason = RejectionReason.NODE_SELECTOR
@@ -93,9 +122,16 @@ class SelectorUnmatched(Rejection):
     missing: tuple[tuple[str, str], ...]
     """Labels with their values; all that the template asks for where each is on some nodes and no node has all."""
 
+    def text(self) -> str:
+        missing = " and ".join(f"{key}={value}" for key, value in self.missing)
+        return (
+            f"template.spec.nodeSelector asks for {missing}, which no node of {self.pool} has: label its "
+            "nodes, or remove it there"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class AffinityUnmatched(Rejection):
+class AffinityUnmatched(RuledOut):
     """No node of the pool meets the template's required node affinity."""
 
     reason = RejectionReason.NODE_SELECTOR
@@ -104,9 +140,15 @@ class AffinityUnmatched(Rejection):
     terms: tuple[str, ...]
     """The alternatives, in words."""
 
+    def text(self) -> str:
+        return (
+            f"template.spec.affinity.nodeAffinity requires {' or '.join(self.terms)}, which no node of "
+            f"{self.pool} meets: widen it to use the pool"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class NodesShort(Rejection):
+class NodesShort(RuledOut):
     """A pod requests more of a resource than any node of the pool has."""
 
     reason = RejectionReason.NODE_RESOURCES
@@ -119,9 +161,16 @@ class NodesShort(Rejection):
     most: int
     """The most that a node has allocatable."""
 
+    def text(self) -> str:
+        asked, most = (format_amount(self.resource, amount) for amount in (self.asked, self.most))
+        return (
+            f"Insufficient {self.resource}: a pod requests {asked} in template.spec, and nodes of "
+            f"{self.pool} have {most} at most: request less to use it"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class NodesTainted(Rejection):
+class NodesTainted(RuledOut):
     """The nodes that would do have a taint that neither the pool nor the template tolerates."""
 
     reason = RejectionReason.NODE_TAINTED
@@ -130,9 +179,16 @@ class NodesTainted(Rejection):
     taint: Taint
     """What keeps the pods away."""
 
+    def text(self) -> str:
+        taint = f"{self.taint.key}={self.taint.value}:{self.taint.effect}"
+        return (
+            f"nodes of {self.pool} have the taint {taint}: tolerate it in template.spec.tolerations or in "
+            "the pool's spec.tolerations"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class CapacityNotWanted(Rejection):
+class CapacityNotWanted(RuledOut):
     """Bought in another way than placement.capacity says."""
 
     reason = RejectionReason.CAPACITY_TYPE
@@ -141,21 +197,27 @@ class CapacityNotWanted(Rejection):
     capacity: CapacityType
     """How the placement would be bought."""
 
+    def text(self) -> str:
+        return f"placement.capacity is {self.wanted}, which rules out {self.capacity}: Any allows both"
+
 
 @dataclass(frozen=True, slots=True)
-class NoSpot(Rejection):
+class NoSpot(RuledOut):
     """The pool sells no spot capacity."""
 
     reason = RejectionReason.CAPACITY_TYPE
     pool: str
     """Name of the AcceleratorPool."""
 
+    def text(self) -> str:
+        return f"{self.pool} has no spot capacity: set placement.capacity to OnDemand or Any to use it"
+
 
 # --- the size --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class SizeNotListed(Rejection):
+class SizeNotListed(RuledOut):
     """Not one of elasticity.chipCounts."""
 
     reason = RejectionReason.SIZE_NOT_OFFERED
@@ -164,9 +226,13 @@ class SizeNotListed(Rejection):
     counts: tuple[int, ...]
     """elasticity.chipCounts."""
 
+    def text(self) -> str:
+        offered = ", ".join(str(count) for count in self.counts)
+        return f"a size of {chips(self.chips)} is not in elasticity.chipCounts ({offered})"
+
 
 @dataclass(frozen=True, slots=True)
-class SizeNotMultiple(Rejection):
+class SizeNotMultiple(RuledOut):
     """Not a multiple of elasticity.modelParallel.tensor × pipeline."""
 
     reason = RejectionReason.SIZE_NOT_OFFERED
@@ -177,9 +243,16 @@ class SizeNotMultiple(Rejection):
     pipeline: int
     """Stages, each of `tensor` chips."""
 
+    def text(self) -> str:
+        group = self.tensor * self.pipeline
+        return (
+            f"a size of {chips(self.chips)} is no multiple of the {group} that hold the model "
+            f"(elasticity.modelParallel: tensor {self.tensor} × pipeline {self.pipeline})"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class TensorSplit(Rejection):
+class TensorSplit(RuledOut):
     """No whole groups of chips that hold one layer can be made on fast links."""
 
     reason = RejectionReason.TENSOR_SPLIT
@@ -192,9 +265,17 @@ class TensorSplit(Rejection):
     slices: bool
     """Whether `fast` are chips of a slice."""
 
+    def text(self) -> str:
+        fast = f"{self.fast} chips of a {'slice' if self.slices else 'pod'}"
+        return (
+            f"{self.pool} connects {fast} by fast links, and they can't be divided into groups of "
+            f"{self.tensor}: lower elasticity.modelParallel.tensor, or set chipsPerReplica so that each pod "
+            "holds whole groups"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class SizeOutOfBounds(Rejection):
+class SizeOutOfBounds(RuledOut):
     """Outside elasticity.minChips to maxChips."""
 
     reason = RejectionReason.SIZE_NOT_OFFERED
@@ -205,9 +286,18 @@ class SizeOutOfBounds(Rejection):
     high: int
     """Most chips that it may have."""
 
+    def text(self) -> str:
+        if self.low == self.high:
+            return (
+                f"the spec asks for {chips(self.low)} and not for {self.chips}: to allow other sizes, "
+                "set elasticity.minChips, maxChips and batch"
+            )
+        bounds = f"elasticity.minChips {self.low} to maxChips {self.high}"
+        return f"a size of {chips(self.chips)} is outside {bounds}"
+
 
 @dataclass(frozen=True, slots=True)
-class NoSize(Rejection):
+class NoSize(RuledOut):
     """The pool gives no size that the job may have."""
 
     reason = RejectionReason.SIZE_NOT_OFFERED
@@ -229,3 +319,23 @@ class NoSize(Rejection):
     """Whether its chips are MIG slices, of which a job has one."""
     multiple: int = 1
     """What sizes must be multiples of."""
+
+    def text(self) -> str:
+        if self.parts:
+            return (
+                f"{self.pool} gives MIG slices, and programs can't communicate between them: a job gets one "
+                "slice. If the program can run on one, set elasticity.minChips to 1, and elasticity.batch"
+            )
+        whole = f"slices of {self.unit}" if self.slices else f"nodes of {self.unit}"
+        if self.pods is not None:
+            count, each = self.pods
+            return (
+                f"{self.pool} gives chips in {whole}, {self.reach} at most: {how_many(count, 'pod')} of "
+                f"{chips(each)} can't be placed. Without elasticity the size is fixed. To allow other sizes, set "
+                "elasticity.minChips, maxChips and batch"
+            )
+        multiple = "" if self.multiple == 1 else f" in multiples of {self.multiple} (elasticity.modelParallel)"
+        return (
+            f"{self.pool} gives chips in {whole}, {self.reach} at most: no size of {self.low} to "
+            f"{self.high} chips{multiple} is among them; change elasticity.minChips, maxChips or chipCounts"
+        )

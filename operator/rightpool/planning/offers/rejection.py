@@ -1,16 +1,19 @@
 """Rejections: why a placement is ruled out or not taken, as a typed reason with its parameters.
 
-One class a sentence, which reporting/rejection_texts.py makes of it. `reason` is what the API shows.
+One class a sentence, which `text` makes of its fields; each names what would have to change. `reason` is what the API
+shows. Those of pools and sizes are in pool_rejection.py, those of targets in target_rejection.py.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.api.value_object import value_object
+from rightpool.api.wording import chips, gibibytes, place, span
 
 
 class RejectionReason(StrEnum):
@@ -47,17 +50,21 @@ class RejectionReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejection:
-    """A typed reason; the numbers behind it are the fields of each kind."""
+class RuledOut(ABC):
+    """Rules a placement out by itself; the numbers behind it are the fields of each kind."""
 
     reason: ClassVar[RejectionReason]
+
+    @abstractmethod
+    def text(self) -> str:
+        """A sentence of what rules it out, with what would have to change."""
 
 
 # --- the chips -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class PrecisionUnsupported(Rejection):
+class PrecisionUnsupported(RuledOut):
     """The program works in a precision that the chip does not have."""
 
     reason = RejectionReason.PRECISION
@@ -70,9 +77,12 @@ class PrecisionUnsupported(Rejection):
     offered: tuple[str, ...]
     """Those that the chip has."""
 
+    def text(self) -> str:
+        return f"the program computes in {self.precision}, and {self.chip} of {self.pool} has {', '.join(self.offered)}"
+
 
 @dataclass(frozen=True, slots=True)
-class MemoryUnknown(Rejection):
+class MemoryUnknown(RuledOut):
     """A smaller chip than now, and what the job uses is not known."""
 
     reason = RejectionReason.MEMORY
@@ -81,9 +91,15 @@ class MemoryUnknown(Rejection):
     size: int
     """Bytes of a chip."""
 
+    def text(self) -> str:
+        return (
+            f"chips of {self.pool} have {gibibytes(self.size)}, less than now, and what the job uses is "
+            "neither measured nor declared: set placement.memoryPerChip"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class MemoryShort(Rejection):
+class MemoryShort(RuledOut):
     """A chip has less memory than is needed."""
 
     reason = RejectionReason.MEMORY
@@ -96,9 +112,16 @@ class MemoryShort(Rejection):
     measured: bool
     """Whether that was measured; else the spec declares it."""
 
+    def text(self) -> str:
+        origin = "measured" if self.measured else "placement.memoryPerChip"
+        return (
+            f"needs {gibibytes(self.needed)} a chip ({origin}) and 5% to spare, and chips of {self.pool} "
+            f"have {gibibytes(self.size)}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class MemoryMayNotSuffice(Rejection):
+class MemoryMayNotSuffice(RuledOut):
     """On fewer chips the worst case does not fit: all of what is used now is split over the chips."""
 
     reason = RejectionReason.MEMORY
@@ -113,21 +136,35 @@ class MemoryMayNotSuffice(Rejection):
     worst: float
     """Bytes for each chip, in the worst case."""
 
+    def text(self) -> str:
+        return (
+            f"on {chips(self.chips)} instead of {self.now} each chip may need up to "
+            f"{gibibytes(self.worst)} and 5% to spare (set elasticity.state to say what is split over the "
+            f"chips), and chips of {self.pool} have {gibibytes(self.size)}"
+        )
+
 
 # --- money, time and experience --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class StepsDiffer(Rejection):
+class StepsDiffer(RuledOut):
     """Throughput is in steps a second, and with batch PerChip a step has another number of samples at this size."""
 
     reason = RejectionReason.STEPS_DIFFER
     chips: int
     """As many as the placement has."""
 
+    def text(self) -> str:
+        return (
+            f"steps/s on {chips(self.chips)} can't be compared with the present ones: with elasticity.batch "
+            "PerChip a step has another number of samples there, and the profiler does not see it. Set "
+            "spec.progress.samplesPerStep"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class PriceUnknown(Rejection):
+class PriceUnknown(RuledOut):
     """The pool has no price."""
 
     reason = RejectionReason.PRICE_UNKNOWN
@@ -138,29 +175,26 @@ class PriceUnknown(Rejection):
     objective: Objective
     """The job's targets.objective."""
 
+    def text(self) -> str:
+        target = self.target
+        why = f"{target} is set" if target is not None else f"targets.objective is {self.objective}"
+        return f"{self.pool} has no price and {why}: set spec.price of the AcceleratorPool"
+
 
 @dataclass(frozen=True, slots=True)
-class CurrentPriceUnknown(Rejection):
+class CurrentPriceUnknown(RuledOut):
     """The pool where the job runs has no price to compare with."""
 
     reason = RejectionReason.PRICE_UNKNOWN
     pool: str
     """Name of the AcceleratorPool."""
 
-
-@dataclass(frozen=True, slots=True)
-class HourTooDear(Rejection):
-    """An hour costs more than targets.maxCostPerHour."""
-
-    reason = RejectionReason.COST_PER_HOUR
-    cost: float
-    """Dollars an hour."""
-    most: float
-    """Dollars an hour."""
+    def text(self) -> str:
+        return f"{self.pool}, where the job runs, has no price to compare with: set its spec.price"
 
 
 @dataclass(frozen=True, slots=True)
-class Avoided(Rejection):
+class Avoided(RuledOut):
     """Tried and left."""
 
     reason = RejectionReason.AVOIDED
@@ -173,95 +207,18 @@ class Avoided(Rejection):
     remaining: float | None
     """Seconds for which it is not tried again; None: until the spec changes."""
 
-
-@dataclass(frozen=True, slots=True)
-class SamplesTooDear(Rejection):
-    """Work costs more than targets.maxCostPerMillionSamples."""
-
-    reason = RejectionReason.COST_PER_SAMPLE
-    cost: float
-    """Dollars per million samples."""
-    most: float
-    """Dollars per million samples."""
-    measured: bool
-    """Whether the cost was measured; else it is predicted."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingPoor(Rejection):
-    """The job scales worse than targets.minScalingEfficiency."""
-
-    reason = RejectionReason.SCALING
-    efficiency: float
-    """Throughput over chips times the throughput of one chip."""
-    least: float
-    """The target."""
-    measured: bool
-    """Whether throughput was measured here; else it is predicted."""
-
-
-@dataclass(frozen=True, slots=True)
-class FlopsUtilizationLow(Rejection):
-    """Chips do less of the model's FLOPs than targets.minModelFlopsUtilization."""
-
-    reason = RejectionReason.FLOPS_UTILIZATION
-    utilization: float
-    """Share of their peak, 0 to 1."""
-    least: float
-    """The target."""
-    measured: bool
-    """Whether throughput was measured here; else it is predicted."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingNoBetterKnown(Rejection):
-    """The job left this placement, and how it scales there is not known better than then."""
-
-    reason = RejectionReason.SCALING
-    placement: Placement
-    """Where the job was, at that size."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeadlineMissed(Rejection):
-    """Too late at this rate."""
-
-    reason = RejectionReason.DEADLINE
-    rate: float
-    """Units of work a second."""
-    rest: float
-    """Seconds that the rest of the work takes, the restart included."""
-    time_left: float
-    """Seconds to the deadline."""
-    measured: bool
-    """Whether the rate was measured; else it is predicted."""
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetShort(Rejection):
-    """What is left of targets.budget does not pay the rest."""
-
-    reason = RejectionReason.BUDGET
-    rest: float | None
-    """Dollars that the rest costs; None where the work is not known."""
-    left: float
-    """Dollars of the budget."""
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetSpent(Rejection):
-    """targets.budget is spent."""
-
-    reason = RejectionReason.BUDGET
-    budget: float
-    """Dollars."""
+    def text(self) -> str:
+        remaining = self.remaining
+        again = "until the spec changes" if remaining is None else f"for another {span(remaining)}"
+        where = f"{chips(self.chips)} of {self.pool}"
+        return f"{where}: tried and left ({self.why}); not tried again {again}"
 
 
 # --- what is not known -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class SpecificationsMissing(Rejection):
+class SpecificationsMissing(RuledOut):
     """The catalog does not say enough of two chips to compare them."""
 
     reason = RejectionReason.NOT_PREDICTABLE
@@ -269,6 +226,23 @@ class SpecificationsMissing(Rejection):
     """The catalog's key of the chip that the job has."""
     there: str
     """That of the chip that it would have."""
+
+    def text(self) -> str:
+        return (
+            f"{self.here} and {self.there} have no precision in common in the catalog, or one has no "
+            "memory bandwidth there: add what is missing by spec.chip of their pools"
+        )
+
+
+_GAPS: Final = {
+    Reason.CRASH_LOOP: "the program fails and is started again",
+    Reason.TELEMETRY_UNAVAILABLE: "measurements can't be read at the moment; the job runs on as it is",
+    Reason.PROFILING_OFF: "profiling.mode is Off, and nothing else measures the pods",
+    Reason.NO_TELEMETRY: "nothing was heard from the pods since they started",
+    Reason.STALE_TELEMETRY: "the newest measurement is too old to decide on",
+    Reason.SHARED_CHIP: "processes of others work on a chip of the job; condition Profiled says how much",
+    Reason.PARTIAL_TELEMETRY: "throughput is not measured; condition Profiled says why",
+}
 
 
 @value_object
@@ -288,22 +262,41 @@ class Gap:
     queue: str | None = None
     """The queue that the child waits in."""
 
+    def text(self) -> str:
+        """What is missing to decide by measurements."""
+        if self.reason is Reason.STARTING:
+            return f"not all pods run yet{f': {self.blocked}' if self.blocked else ''}"
+        if self.queue is not None:
+            return f"the job waits for quota of queue {self.queue}"
+        if self.revision is not None:
+            return f"the profile is still of revision {self.revision}"
+        if self.window is not None:
+            return f"the step time is not steady yet, or the window of {span(self.window)} is not full"
+        if self.heard is not None:
+            return f"{self.heard[0]} of {self.heard[1]} pods answer"
+        return _GAPS[self.reason]
+
 
 @dataclass(frozen=True, slots=True)
-class NotMeasured(Rejection):
+class NotMeasured(RuledOut):
     """Nothing can be predicted while measurements are missing."""
 
     reason = RejectionReason.NOT_PREDICTABLE
     gap: Gap
     """What is missing."""
 
+    def text(self) -> str:
+        return self.gap.text()
+
 
 # --- the comparison --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Compared(Rejection):
-    """Worse than staying, or not better enough."""
+class Compared:
+    """Worse than staying, or not better enough. The words are those of the comparison with where the job is."""
+
+    reason: ClassVar[RejectionReason]
 
     objective: Objective
     """What both were compared by."""
@@ -340,16 +333,19 @@ class DoesNotPayBack(Compared):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherChosen(Rejection):
+class OtherChosen(RuledOut):
     """Another candidate is taken."""
 
     reason = RejectionReason.NOT_BETTER
     taken: Placement
     """Where the job goes instead."""
 
+    def text(self) -> str:
+        return f"ranks after {place(self.taken)}"
+
 
 @dataclass(frozen=True, slots=True)
-class NoRoom(Rejection):
+class NoRoom(RuledOut):
     """The pool can't give the chips now.
 
     How much room there is changes all the time and is no part of it: the same rejection has the same words.
@@ -367,9 +363,15 @@ class NoRoom(Rejection):
     selected: bool
     """Whether only nodes count that the template selects."""
 
+    def text(self) -> str:
+        selected = " on nodes that the template selects" if self.selected else ""
+        there = f"{self.total} in all"
+        there += f", {self.growable} more can be added" if self.growable else ""
+        return f"{self.pool} has no room for {chips(self.chips)} now{selected} ({there})"
+
 
 @dataclass(frozen=True, slots=True)
-class KeptFree(Rejection):
+class KeptFree(RuledOut):
     """What the pool could give is kept free for an older job that has waited for long."""
 
     reason = RejectionReason.KEPT_FREE
@@ -378,11 +380,23 @@ class KeptFree(Rejection):
     chips: int
     """As many as the placement has."""
 
+    def text(self) -> str:
+        return (
+            f"the free chips of {self.pool} are kept for an older job, which has waited longer than the "
+            f"policy's startDeadline: {chips(self.chips)} would delay it"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class SuspectedPool(Rejection):
+class SuspectedPool(RuledOut):
     """Too many of the last moves there were undone; one job at a time tries it."""
 
     reason = RejectionReason.SUSPECTED
     pool: str
     """Name of the AcceleratorPool."""
+
+    def text(self) -> str:
+        return f"too many of the last moves to {self.pool} had to be undone: one job at a time tries it"
+
+
+Rejection = RuledOut | Compared

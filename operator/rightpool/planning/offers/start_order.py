@@ -16,16 +16,9 @@ from rightpool.planning.offers.pool_gates import (
     parallel_gate,
     whole_pool_gate,
 )
-from rightpool.planning.offers.rejection import (
-    Avoided,
-    BudgetSpent,
-    HourTooDear,
-    MemoryMayNotSuffice,
-    MemoryShort,
-    PriceUnknown,
-    Rejection,
-)
+from rightpool.planning.offers.rejection import Avoided, MemoryMayNotSuffice, MemoryShort, PriceUnknown, Rejection
 from rightpool.planning.offers.shape import Shape, Terms
+from rightpool.planning.offers.target_rejection import BudgetSpent, HourTooDear
 from rightpool.prediction.transfer import nominal_rate
 
 # A chip that is full to the last byte fails at the first longer sequence.

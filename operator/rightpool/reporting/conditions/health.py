@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from rightpool.api.conditions import Reason
+from rightpool.api.wording import dollars
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.transitions import FAILED
 from rightpool.planning.offers.readiness import COMPLETED
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed
 from rightpool.reporting.diagnosis_texts import diagnosis_text
-from rightpool.reporting.wording import dollars
 from rightpool.workloads.kinds.registry import kind_name
 
 _FAULTS: Final = {Bottleneck.STRAGGLER: Reason.STRAGGLER, Bottleneck.UNHEALTHY: Reason.UNHEALTHY}

@@ -8,6 +8,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
+from rightpool.api.wording import chips
 from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.jobs.approval import approves, recommendation_id
 from rightpool.planning.jobs.foreign_pod import foreign_pod
@@ -17,7 +18,6 @@ from rightpool.planning.judge.unsaved import unsaved
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement
 from rightpool.reporting.decision_texts import decision_text, limit_text
 from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
-from rightpool.reporting.wording import chips
 
 _MOVING: Final = {
     Action.MOVE: Reason.MOVING,

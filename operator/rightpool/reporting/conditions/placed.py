@@ -10,6 +10,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.revision import Revision
 from rightpool.api.units import write_unix_time
+from rightpool.api.wording import chips, dollars, how_many, instant, span
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.foreign_pod import foreign_pod
@@ -21,7 +22,6 @@ from rightpool.reporting.conditions.context import Context, Statement, operator_
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
-from rightpool.reporting.wording import chips, dollars, how_many, instant, span
 from rightpool.workloads.kinds.registry import kind_name
 from rightpool.workloads.names import child_name
 

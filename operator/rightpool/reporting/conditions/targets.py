@@ -6,6 +6,7 @@ from typing import Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
+from rightpool.api.wording import dollars, share
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.forecast import SURE, forecast
 from rightpool.planning.offers.rejection import RejectionReason
@@ -14,7 +15,6 @@ from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.forecast_texts import end_text, lasting_text
-from rightpool.reporting.wording import dollars, share
 
 _TARGET_MISSED: Final = {
     RejectionReason.SCALING: Reason.MIN_SCALING_EFFICIENCY_MISSED,

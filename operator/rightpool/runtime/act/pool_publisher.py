@@ -10,6 +10,7 @@ from rightpool.api.conditions import Condition, PoolConditionType, Reason, find_
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals, PriceSpec
+from rightpool.api.wording import chips, how_many
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import ACCELERATOR_POOLS
@@ -24,7 +25,6 @@ from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.reporting.decision_texts import limit_text
-from rightpool.reporting.wording import chips, how_many
 from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions
 from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fields, kept_calibrations, kept_prices

@@ -1,10 +1,11 @@
-"""How numbers are written in messages: few digits, with their unit."""
+"""How numbers and placements are written in messages: few digits, with their unit."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
 from math import floor
 from typing import Final
 
+from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.units import DAY, HOUR, write_unix_time
 
 _PREFIXES: Final = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -83,3 +84,18 @@ def meant(name: str, known: Collection[str]) -> str:
     """What may have been meant by a name that is not among those that are known; empty where none is near."""
     near = get_close_matches(name, known)
     return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def pool_of(placement: Placement) -> str:
+    """a10g (spot)."""
+    return f"{placement.pool} (spot)" if placement.capacity is CapacityType.SPOT else placement.pool
+
+
+def place(placement: Placement) -> str:
+    """8 chips of a10g (spot)."""
+    return f"{chips(placement.chips)} of {pool_of(placement)}"
+
+
+def short_place(placement: Placement) -> str:
+    """8×a10g (spot), for columns."""
+    return f"{placement.chips}×{pool_of(placement)}"
