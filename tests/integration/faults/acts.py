@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
 
 from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.errors import ClusterError, NotFound
@@ -10,6 +12,8 @@ from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
 from tests.integration.faults.fleet import Body, Tenant, new_image
 from tests.patience import eventually
+
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 
 def persistently(act: Callable[[], bool]) -> None:
@@ -67,15 +71,44 @@ def fail(tenant: Tenant, name: str) -> None:
 
 def evict(tenant: Tenant, name: str) -> None:
     """As a drained node does it."""
+    evict_some(tenant, name, lambda pod: True)
+
+
+def evict_one(tenant: Tenant, name: str, index: int) -> None:
+    """The pod of this index alone."""
+    evict_some(tenant, name, lambda pod: pod["metadata"]["labels"][INDEX] == str(index))
+
+
+def evict_some(tenant: Tenant, name: str, chosen: Callable[[Body], bool]) -> None:
 
     def go() -> bool:
-        pods = tenant.pods(name)
+        pods = [pod for pod in tenant.pods(name) if chosen(pod)]
         for pod in pods:
             about = {"name": pod["metadata"]["name"], "namespace": tenant.namespace}
             path = PODS.path(tenant.namespace, about["name"], "eviction")
             body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": about}
             tenant.client.request("POST", path, body=body)
         return bool(pods)
+
+    persistently(go)
+
+
+def crash(tenant: Tenant, name: str, index: int) -> None:
+    """The program of this pod fails, and its kubelet says so."""
+    ended = {"exitCode": 1, "reason": "Error", "finishedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+    def go() -> bool:
+        for pod in tenant.pods(name):
+            if pod["metadata"]["labels"][INDEX] != str(index):
+                continue
+            found = [
+                {**one, "ready": False, "state": {"terminated": ended}} for one in pod["status"]["containerStatuses"]
+            ]
+            pod["status"].update(phase="Failed", containerStatuses=found)
+            path = PODS.path(tenant.namespace, pod["metadata"]["name"], "status")
+            tenant.client.request("PUT", path, body={**pod, "apiVersion": "v1", "kind": "Pod"})
+            return True
+        return False
 
     persistently(go)
 

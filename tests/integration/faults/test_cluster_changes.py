@@ -19,7 +19,7 @@ from devcluster.processes import Supervisor
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import ACCELERATOR_POOLS, EVENTS, PROFILED_JOBS
 from tests.chaos.operators import ProcessPool
-from tests.integration.faults.acts import collect, cordon, evict, lose_node
+from tests.integration.faults.acts import collect, cordon, crash, evict, evict_one, lose_node
 from tests.integration.faults.conftest import make_site, put
 from tests.integration.faults.fleet import A10G, A100, DEAD, EDITED, GONE, POOLS, PRICED, SHAKY, Body, Tenant, new_image
 from tests.integration.faults.site import NamespaceWatch, Site
@@ -34,6 +34,11 @@ RATE, SHARE = 2443.6, 0.55
 WHOLE_NODE: Body = {
     "job": {"chipsPerReplica": 4, "replicas": 1},
     "elasticity": {"minChips": 4, "maxChips": 4},
+}
+
+PEERS: Body = {
+    "job": {"chipsPerReplica": 1, "replicas": 2, "backoffLimit": 0},
+    "elasticity": {"minChips": 2, "maxChips": 2},
 }
 
 
@@ -64,6 +69,7 @@ def shared_site(
         tenant, slow_to_stop = site.tenant, {"stop-delay": "10m"}
         tenant.train("rests", placement=on(SHAKY, A100), **with_deadline())
         tenant.train("evicted", placement=on(SHAKY, A100), **with_deadline())
+        tenant.train("peers", placement=on(A10G), **PEERS)
         tenant.train("drained", placement=on(SHAKY, A100), **with_deadline())
         tenant.train("arrives", placement=on(A100, SHAKY), **WHOLE_NODE)
         tenant.train("edited", placement=on(EDITED))
@@ -129,6 +135,20 @@ def node_deleted_in_steady_state(tenant: Tenant, cluster: Running) -> None:
 
 def pod_evicted_in_steady_state(tenant: Tenant, cluster: Running) -> None:
     interrupted(tenant, "evicted", evict)
+
+
+def peers_fail_without_an_evicted_pod(tenant: Tenant, cluster: Running) -> None:
+    """One is evicted and the other fails by that: no failure of the program, whatever backoffLimit is."""
+    before = steady(tenant, "peers")
+    evict_one(tenant, "peers", 1)
+    crash(tenant, "peers", 0)
+    eventually(lambda: tenant.running("peers", "peers-r2"), "it starts again")
+    assert not steady(tenant, "peers") & before
+    entry = tenant.status("peers")["history"][-1]
+    assert (entry["action"], entry["outcome"], entry["reason"]) == ("Start", "CarriedOut", "Disrupted")
+    assert tenant.pool("peers") == A10G
+    crash(tenant, "peers", 0)
+    eventually(lambda: reported(tenant, "peers", "Failed")[0] == "True", "what fails by itself has failed")
 
 
 def node_cordoned_in_steady_state(tenant: Tenant, cluster: Running) -> None:
@@ -269,6 +289,7 @@ CASES: tuple[Case, ...] = (
     node_deleted_in_steady_state,
     node_deleted_during_a_move,
     pod_evicted_in_steady_state,
+    peers_fail_without_an_evicted_pod,
     node_cordoned_in_steady_state,
     accelerator_becomes_unknown,
     price_goes_missing,

@@ -40,12 +40,13 @@ def with_disruption(job: Job) -> Job:
 
 def failed_by_disruption(job: Job, state: RevisionState) -> bool:
     """Whether a child that has failed would not have, had none of its pods been taken away."""
-    allowed, failures = state.failures_allowed, state.pod_failures
-    if not state.failed or allowed is None or not job.state.disruptions:
+    allowed, failures, revision = state.failures_allowed, state.pod_failures, job.state.revision
+    if not state.failed or allowed is None or revision is None:
         return False
     excused: set[int] = set()
     for at in job.state.disruptions:
-        excused |= _peers(at, failures)
+        if at >= revision.created_at:  # else it was of an earlier one
+            excused |= _peers(at, failures)
     return bool(excused) and len(failures) - len(excused) <= allowed
 
 
