@@ -87,6 +87,12 @@ class OperatorSettings(BaseSettings):
     sidecar_image: str = "rightpool-profiler:dev"
     """Image of the profiler that is added to pods."""
 
+    sidecar_cpu_limit: str = ""
+    """Limit on CPU of its containers. Empty: none."""
+
+    sidecar_user: int = Field(default=65532, ge=0)
+    """User of its containers where the pod names none. 0: what the namespace or the image gives."""
+
     token_key_file: Path | None = None
     """File with the key that the sidecars' bearer tokens are derived from. Absent: a key for this process alone."""
 

@@ -92,7 +92,12 @@ class Operator:
         if settings.token_key_file is None:
             logger.warning("no token key file: after a restart, pods that run already take no request for a checkpoint")
         fence = Fence(self._client, self._elector)
-        children = Children(settings.sidecar_image, read_key(settings.token_key_file))
+        children = Children(
+            settings.sidecar_image,
+            read_key(settings.token_key_file),
+            cpu_limit=settings.sidecar_cpu_limit,
+            user=settings.sidecar_user,
+        )
         executor = Executor(self._client, self.store, fence, children, self._sidecars, self.metrics)
         recorder = EventRecorder(
             self._client,

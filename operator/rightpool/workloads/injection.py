@@ -78,6 +78,12 @@ class Injection:
     pull_policy: str = "IfNotPresent"
     """Of the sidecar's image."""
 
+    cpu_limit: str = ""
+    """Of each container of the profiler, which a ResourceQuota on limits demands. Empty: none."""
+
+    user: int = PROFILER_UID
+    """User ID of these containers where the pod has none. 0: what the namespace or the image gives."""
+
     def environment(self, chips: int) -> list[dict[str, Any]]:
         """The environment of both sidecar and agent. `chips` are those of this pod."""
         variables = {
@@ -182,12 +188,14 @@ def _common(pod: dict[str, Any], injection: Injection, name: str, verb: str) -> 
         "imagePullPolicy": injection.pull_policy,
         "command": ["python3", "-m", "rightpool_profiler", verb],
         "volumeMounts": [_shared_mount()],
-        "securityContext": _security_context(pod),
+        "securityContext": _security_context(pod, injection.user),
     }
     # Pod-level resources are shared by all containers; requests of the sidecar could exceed them.
     if not has_pod_level_resources(pod):
         chosen = _GUARANTEED if is_guaranteed(pod, ignoring=OURS) else _BURSTABLE
         container["resources"] = {kind: dict(amounts) for kind, amounts in chosen.items()}
+        if injection.cpu_limit:
+            container["resources"]["limits"].setdefault("cpu", injection.cpu_limit)
     return container
 
 
@@ -215,7 +223,7 @@ def _installer(pod: dict[str, Any], injection: Injection) -> dict[str, Any]:
     }
 
 
-def _security_context(pod: dict[str, Any]) -> dict[str, Any]:
+def _security_context(pod: dict[str, Any], user: int) -> dict[str, Any]:
     """The security context that the restricted standard requires.
 
     It has the pod's user ID if there is one, so that files in the shared directory have one owner, unless that is root.
@@ -227,6 +235,6 @@ def _security_context(pod: dict[str, Any]) -> dict[str, Any]:
         "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    if not mapping_in(pod_spec(pod), "securityContext", "template.spec").get("runAsUser"):
-        context["runAsUser"] = PROFILER_UID
+    if user and not mapping_in(pod_spec(pod), "securityContext", "template.spec").get("runAsUser"):
+        context["runAsUser"] = user
     return context

@@ -172,6 +172,15 @@ class TestSecurity:
 class TestQuality:
     GUARANTEED = {"requests": {"cpu": "4", "memory": "16Gi"}, "limits": {"cpu": "4000m", "memory": "16Gi"}}
 
+    def test_a_namespace_that_demands_limits_or_gives_users_is_followed(self) -> None:
+        """A ResourceQuota on limits.cpu, and a range of user IDs: both refused the pods."""
+        free = inject(plain(), None, replace(INJECTION, cpu_limit="1", user=0), 4)["spec"]["initContainers"]
+        for ours in free[:2]:
+            assert ours["resources"]["limits"] == {"cpu": "1", "memory": "256Mi"}
+            assert "runAsUser" not in ours["securityContext"]
+        usual = injected(plain())["spec"]["initContainers"][0]
+        assert "cpu" not in usual["resources"]["limits"] and usual["securityContext"]["runAsUser"] == 65532
+
     def test_a_guaranteed_pod_stays_guaranteed(self) -> None:
         template = plain(resources=self.GUARANTEED)
         assert is_guaranteed(template)

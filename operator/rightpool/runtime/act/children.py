@@ -12,7 +12,7 @@ from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.runtime.observe.facts import ChildFacts
-from rightpool.workloads.injection import Injection
+from rightpool.workloads.injection import PROFILER_UID, Injection
 from rightpool.workloads.kinds.registry import kind_of
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.owner import Owner
@@ -26,9 +26,11 @@ MIN_KEY_BYTES = 16
 class Children:
     """Builds manifests and derives tokens."""
 
-    def __init__(self, image: str, key: bytes) -> None:
-        """`image` is the profiler's, `key` the installation's secret."""
+    def __init__(self, image: str, key: bytes, *, cpu_limit: str = "", user: int = PROFILER_UID) -> None:
+        """`image`, `cpu_limit` and `user` are the profiler's, `key` is the installation's secret."""
         self._image = image
+        self._cpu_limit = cpu_limit
+        self._user = user
         self._key = key
 
     def token(self, uid: str, revision: int) -> str:
@@ -64,6 +66,8 @@ class Children:
             checkpoint_signal=spec.checkpoint.signal.value,
             checkpoint_path=spec.checkpoint.path,
             checkpoint_files=spec.checkpoint.files,
+            cpu_limit=self._cpu_limit,
+            user=self._user,
         )
 
 
