@@ -5,7 +5,7 @@ from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.wording import dollars, how_many, instant, place, share, span
+from rightpool.api.wording import dollars, place, share, span
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job
@@ -14,25 +14,12 @@ from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision, Held
 from rightpool.planning.offers.evidence import (
     Bill,
-    BreakerOpen,
-    CoolingDown,
     Failure,
-    FewWindows,
     Gathering,
-    Limit,
-    MovedOften,
     NoPoolFits,
-    Outbid,
     PoolGone,
     Restart,
-    RunsShortly,
-    SaveFailed,
-    SaveMissing,
     SourceNotHeld,
-    Suspected,
-    TooManyAnHour,
-    TooManyAtOnce,
-    Unproven,
 )
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.rejection import Gap
@@ -51,7 +38,7 @@ def _text(job: Job, assessment: Assessment, decision: Decision, now: float) -> s
     evidence = decision.evidence
     match evidence:
         case Held(limit, held):
-            return f"{limit_text(limit, now)}; after that: {_text(job, assessment, held, now)}"
+            return f"{limit.text(now)}; after that: {_text(job, assessment, held, now)}"
         case Gap():
             return evidence.text()
         case Failure(error):
@@ -292,75 +279,3 @@ _TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
     Reason.ADAPTATION_OFF: _off,
     Reason.NOT_CHECKPOINTABLE: _not_checkpointable,
 }
-
-
-def _trial(at: float, now: float) -> str:
-    """When one job may try where others failed."""
-    return f"one job may try it from {instant(at)} on" if at > now else "one job is trying it"
-
-
-def _in_a_row(attempts: int) -> str:
-    return "once" if attempts == 1 else f"{attempts} times in a row"
-
-
-# --- limits ----------------------------------------------------------------------------------------------------------
-
-
-def limit_text(limit: Limit, now: float) -> str:
-    """What holds a move back that pays by the numbers, in words that hold as long as it does. now: Unix seconds."""
-    match limit:
-        case TooManyAtOnce(under_way, of_namespace):
-            are = "job is" if under_way == 1 else "jobs are"
-            if of_namespace:
-                own = "job of the namespace is" if under_way == 1 else "jobs of the namespace are"
-                return f"{under_way} {own} being moved; the rest of maxConcurrentMigrations is for other namespaces"
-            return f"{under_way} {are} being moved, as many as the policy's maxConcurrentMigrations allows"
-        case TooManyAnHour(moves):
-            return f"{how_many(moves, 'move')} began in the last hour, as many as the policy's maxMovesPerHour allows"
-        case BreakerOpen():
-            return (
-                f"{limit.undone} of the last {how_many(limit.judged, 'move')} had to be undone, more than the policy's "
-                f"circuitBreaker.maxRolledBackShare {share(limit.allowed)}; {_trial(limit.next_trial, now)}"
-            )
-        case Suspected():
-            where = limit.pool if limit.chip is None else f"pools of {limit.chip}, such as {limit.pool},"
-            whose = " of this namespace" if limit.own else ""
-            return (
-                f"{limit.undone} of the last {how_many(limit.judged, 'move')}{whose} to {where} had to be undone; "
-                f"{_trial(limit.next_trial, now)}"
-            )
-        case Unproven(pool):
-            return (
-                f"no job of this size has moved to {pool} with success yet. The first moves are under way, and other "
-                "jobs wait for their verdict"
-            )
-        case Outbid(pool):
-            return f"other jobs gain more from the chips of {pool}"
-        case SaveMissing(attempts, next_at, late):
-            times = _in_a_row(attempts)
-            again = f"it is asked for again at {instant(next_at)}"
-            if late is None:
-                return f"no save came when one was asked for, {times}; {again}"
-            return (
-                f"no save came in time when one was asked for, {times}; one was complete {span(late)} after it was "
-                f"given up: if saves take so long, set checkpoint.timeout to more. {again[0].upper()}{again[1:]}"
-            )
-        case SaveFailed(attempts, next_at):
-            times = _in_a_row(attempts)
-            return (
-                f"the program failed when it was asked to save, {times}; it is asked again at {instant(next_at)}, or "
-                "after an edit of the spec"
-            )
-        case MovedOften(moves, most):
-            return f"the job has been moved {how_many(moves, 'time')}, and adaptation.maxMoves is {most}"
-        case CoolingDown(since, cooldown):
-            return f"the last move ended at {instant(since)}, adaptation.cooldown is {span(cooldown)}"
-        case RunsShortly(since, shortest):
-            return f"the job has run here since {instant(since)}, the policy's minRunTime is {span(shortest)}"
-        case FewWindows():
-            windows = f"{how_many(limit.wanted, 'window')} of {span(limit.window)}"
-            few = f"the job has run here since {instant(limit.since)}, and is measured for {windows}"
-            if limit.for_deadline:
-                return f"{few} first: the deadline leaves time for them"
-            return f"{few} first: from hour to hour, a job may vary by as much as the move would save"
-    raise NotImplementedError(type(limit).__name__)

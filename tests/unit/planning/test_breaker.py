@@ -15,7 +15,6 @@ from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.evidence import Limit, Suspected
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.rejection import RejectionReason
-from rightpool.reporting.decision_texts import limit_text
 from tests.unit.planning.jobs import NOW, auto_policy, entry, fleet, limit_of, plan, reason, running, spec
 from tests.unit.prediction.fixtures import A10G, A100
 
@@ -52,8 +51,8 @@ def test_the_breaker_opens_on_a_pattern(outcomes: tuple[Outcome, ...], opens: bo
     assert (limit is not None) is (limits.stop is not None) is opens
     if limit is not None:
         assert limit.reason is Reason.CIRCUIT_BREAKER_OPEN
-        assert "maxRolledBackShare 50%" in limit_text(limit, NOW)
-        assert "one job may try it from" in limit_text(limit, NOW)
+        assert "maxRolledBackShare 50%" in limit.text(NOW)
+        assert "one job may try it from" in limit.text(NOW)
 
 
 def test_failures_count_no_more_once_enough_moves_have_come_after_them() -> None:
@@ -94,7 +93,7 @@ def test_jobs_of_one_tenant_that_slow_themselves_stop_nobody_else() -> None:
     assert limits.stop is None
     own = refused(limits, "team-0", "a10g")
     assert isinstance(own, Suspected) and own.own and (own.undone, own.judged) == (2, 2)
-    assert "2 of the last 2 moves of this namespace to a10g had to be undone" in limit_text(own, NOW)
+    assert "2 of the last 2 moves of this namespace to a10g had to be undone" in own.text(NOW)
     assert refused(limits, "team-1", "a10g") is None
     assert refused(limits, "team-0", "h100") is None
 
@@ -144,7 +143,7 @@ def test_one_job_tries_a_suspected_pool_after_a_while_and_its_success_clears_it(
     assert refused(limits, "team-0", "a10g") is None, "the one that tries"
     limits.admit(of("team-0"), Placement("a10g", 4, 1), demanded=False)
     second = refused(limits, "team-0", "a10g")
-    assert isinstance(second, Suspected) and "one job is trying it" in limit_text(second, NOW)
+    assert isinstance(second, Suspected) and "one job is trying it" in second.text(NOW)
     tried = running(name="tried", history=(entry(GOOD, NOW - 60),))
     tried = replace(tried, key=JobKey("team-0", "tried"))
     after = FleetLimits([*hour_ago, tried], auto_policy(), NOW)
@@ -221,7 +220,7 @@ def test_a_pool_where_nothing_was_delivered_yet_is_tried_by_few() -> None:
     assert admitted(limits, ["team-0"] * 25 + ["team-1"] * 25, there) == ["team-0", "team-0", "team-1"]
     limit = limits.limit_on(Intent.SAVE, of("team-2"), there)
     assert limit is not None and limit.reason is Reason.POOL_UNPROVEN
-    assert "no job of this size has moved to a10g with success yet" in limit_text(limit, NOW)
+    assert "no job of this size has moved to a10g with success yet" in limit.text(NOW)
     assert admitted(limits, ["team-2"], Placement("t4", 4, 1)) == ["team-2"], "another pool is another matter"
     failed = FleetLimits(ledger(BAD, pools=1), policy, NOW)
     assert len(admitted(failed, ["team-0", "team-1"] * 25, there)) == 3, "one failure is neither proof nor a pattern"

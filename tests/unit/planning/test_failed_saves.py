@@ -17,7 +17,6 @@ from rightpool.planning.allocate.limits import LONGEST_RETRY_SECONDS, save_limit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import Crash
 from rightpool.planning.offers.intent import Intent
-from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.events import Event, JobEvents
 from tests.unit.planning.jobs import changed
 from tests.unit.planning.world import A10G, A100, ALLOWED, World, candidate, decide, moved, on_a100, spec
@@ -234,7 +233,7 @@ def test_each_request_costs_work_so_that_there_are_few() -> None:
     assert (entry.attempts, len(world.job.state.history)) == (5, 1)
     limit = save_limit(world.observed(), world.now)
     assert limit is not None and limit.reason is Reason.SAVE_FAILED
-    assert "the program failed when it was asked to save, 5 times in a row" in limit_text(limit, world.now)
+    assert "the program failed when it was asked to save, 5 times in a row" in limit.text(world.now)
 
 
 def test_an_edit_ends_the_wait() -> None:

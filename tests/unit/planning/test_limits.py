@@ -28,7 +28,6 @@ from rightpool.planning.moves.commands import RequestCheckpoint, commands
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.intent import Intent
 from rightpool.profiles.steadiness import counted
-from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning import world as world_module
 from tests.unit.planning.jobs import (
@@ -117,7 +116,7 @@ def test_a_saving_that_may_be_noise_waits_for_an_hour_of_windows(windows: int, s
     limit = baseline_limit(after(windows), saved, NOW)
     assert (limit is not None) is waits
     if limit is not None:
-        assert "is measured for 12 windows of 5 min first" in limit_text(limit, NOW)
+        assert "is measured for 12 windows of 5 min first" in limit.text(NOW)
         assert baseline_limit(after(windows), saved, NOW + 30.0) == limit, "no status is written for the time"
     assert baseline_limit(after(12, profiling={"window": "1h"}), saved, NOW) is None, "an hour is enough"
 
@@ -159,7 +158,7 @@ def test_a_repair_for_a_deadline_waits_where_there_is_time(
     limit = deadline_limit(after(1), here, Estimate(there, 0.1), left, NOW)
     assert (limit is not None) is waits
     if limit is not None:
-        assert "the deadline leaves time for them" in limit_text(limit, NOW)
+        assert "the deadline leaves time for them" in limit.text(NOW)
     assert deadline_limit(after(12), here, Estimate(there, 0.1), left, NOW) is None
 
 
@@ -203,7 +202,7 @@ def test_one_namespace_leaves_moves_to_others() -> None:
     limits = FleetLimits([*own, mine, theirs], ten, NOW)
     limit = limits.concurrency_limit(mine)
     assert limit is not None and limit.reason is Reason.MIGRATION_LIMIT_REACHED
-    assert limit_text(limit, NOW) == (
+    assert limit.text(NOW) == (
         "8 jobs of the namespace are being moved; the rest of maxConcurrentMigrations is for other namespaces"
     )
     assert limits.concurrency_limit(theirs) is None
@@ -223,7 +222,7 @@ def test_so_many_at_once() -> None:
     for intent in (Intent.SAVE, Intent.LEAVE):
         limit = limit_of(limits, intent)
         assert limit is not None and limit.reason is Reason.MIGRATION_LIMIT_REACHED
-        assert "3 jobs" in limit_text(limit, NOW)
+        assert "3 jobs" in limit.text(NOW)
 
 
 def test_so_many_an_hour() -> None:
@@ -307,7 +306,7 @@ def test_a_program_that_never_saves_is_asked_ever_more_seldom_and_keeps_its_ledg
     assert (last.outcome, last.reason) == (Outcome.HELD, Reason.CHECKPOINT_TIMEOUT)
     assert 5 <= last.attempts <= 8
     limit = save_limit(world.observed(), world.now)
-    assert limit is not None and "times in a row; it is asked for again at" in limit_text(limit, world.now)
+    assert limit is not None and "times in a row; it is asked for again at" in limit.text(world.now)
 
 
 def test_a_save_that_is_seen_ends_the_wait() -> None:
@@ -330,7 +329,7 @@ def test_a_save_that_comes_too_late_each_time_ends_no_wait_once_it_is_old() -> N
     assert late_save(world.observed(), world.now + timeout + 1.0) is None
     limit = save_limit(world.observed(), world.now + timeout + 1.0)
     assert limit is not None
-    text = limit_text(limit, world.now)
+    text = limit.text(world.now)
     assert "one was complete 3 min after it was given up" in text and "set checkpoint.timeout to more" in text
 
 

@@ -13,7 +13,6 @@ from rightpool.planning.offers.evidence import CoolingDown, Limit, RunsShortly
 from rightpool.planning.offers.rejection import Compared, RejectionReason, RuledOut
 from rightpool.prediction.predictor import Origin
 from rightpool.reporting.candidate_texts import by_pool, predicted
-from rightpool.reporting.decision_texts import limit_text
 from tests.unit.planning.jobs import (
     NOW,
     POOLS,
@@ -51,7 +50,7 @@ def test_every_reason_of_the_api_is_one_of_a_kind() -> None:
 
 @pytest.mark.parametrize("kind", list(leaves(Limit)), ids=lambda kind: kind.__name__)
 def test_every_limit_has_words(kind: type[Limit]) -> None:
-    assert limit_text(kind(*range(1, len(fields(kind)) + 1)), NOW)
+    assert kind(*range(1, len(fields(kind)) + 1)).text(NOW)
 
 
 def test_what_rules_out_all_pools_is_said_once_with_its_remedy() -> None:
@@ -81,10 +80,10 @@ def test_a_size_that_is_fixed_says_what_the_api_server_accepts_to_change_it() ->
 
 def test_what_is_stored_is_true_when_it_is_read_later() -> None:
     for now in (NOW, NOW + 60):
-        assert limit_text(CoolingDown(NOW - 60, 900.0), now) == (
+        assert CoolingDown(NOW - 60, 900.0).text(now) == (
             "the last move ended at 2027-01-15T07:59:00Z, adaptation.cooldown is 15 min"
         )
-    assert "has run here since 2027-01-15T08:00:00Z" in limit_text(RunsShortly(NOW, 300.0), NOW + 180)
+    assert "has run here since 2027-01-15T08:00:00Z" in RunsShortly(NOW, 300.0).text(NOW + 180)
 
 
 def test_a_comparison_is_made_of_the_two_rates() -> None:

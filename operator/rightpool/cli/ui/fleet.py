@@ -22,7 +22,6 @@ from rightpool.cluster.errors import ClusterError
 from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.allocate.limits import FleetLimits
 from rightpool.planning.jobs.job import JobKey
-from rightpool.reporting.decision_texts import limit_text
 
 # Of potential savings; the list of jobs has all.
 OFFERS_SHOWN: Final = 10
@@ -92,7 +91,7 @@ def read_fleet(
         offers=ranked_offers(jobs.values()),
         fleet=fleet,
         outcomes=limits.outcomes,
-        breaker=None if limits.stop is None else limit_text(limits.stop, now),
+        breaker=None if limits.stop is None else limits.stop.text(now),
         quiet=no_leader_text(client, operator_namespace, now),
         notes=(*view.notes, *(() if fleet is None else fleet.notes)),
     )

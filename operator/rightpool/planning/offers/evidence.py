@@ -1,13 +1,15 @@
-"""Evidence: the parameters of a decision, of which reporting/decision_texts.py makes a sentence.
+"""Evidence: the parameters of a decision. A limit makes its own sentence, reporting/decision_texts.py that of the rest.
 
 What the job or the candidates tell by themselves is not repeated here.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
+from rightpool.api.wording import how_many, instant, share, span
 from rightpool.planning.offers.rejection import Gap
 
 
@@ -92,10 +94,14 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(ABC):
     """What holds a move back that pays by the numbers."""
 
     reason: ClassVar[Reason]
+
+    @abstractmethod
+    def text(self, now: float) -> str:
+        """A sentence that holds as long as the limit does. now: Unix seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,13 @@ class TooManyAtOnce(Limit):
     of_namespace: bool = False
     """Whether these are of the job's own namespace, as many as are not kept for others."""
 
+    def text(self, now: float) -> str:
+        are = "job is" if self.under_way == 1 else "jobs are"
+        if self.of_namespace:
+            own = "job of the namespace is" if self.under_way == 1 else "jobs of the namespace are"
+            return f"{self.under_way} {own} being moved; the rest of maxConcurrentMigrations is for other namespaces"
+        return f"{self.under_way} {are} being moved, as many as the policy's maxConcurrentMigrations allows"
+
 
 @dataclass(frozen=True, slots=True)
 class TooManyAnHour(Limit):
@@ -116,6 +129,9 @@ class TooManyAnHour(Limit):
     reason = Reason.MOVE_RATE_LIMIT_REACHED
     moves: int
     """Those of the last hour, without what users demanded."""
+
+    def text(self, now: float) -> str:
+        return f"{how_many(self.moves, 'move')} began in the last hour, as many as the policy's maxMovesPerHour allows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +147,12 @@ class BreakerOpen(Limit):
     """Share of them, 0 to 1, that the policy lets be undone."""
     next_trial: float
     """Unix seconds from which one job may try again."""
+
+    def text(self, now: float) -> str:
+        return (
+            f"{self.undone} of the last {how_many(self.judged, 'move')} had to be undone, more than the policy's "
+            f"circuitBreaker.maxRolledBackShare {share(self.allowed)}; {_trial(self.next_trial, now)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +173,14 @@ class Suspected(Limit):
     next_trial: float
     """Unix seconds from which one job may try it."""
 
+    def text(self, now: float) -> str:
+        where = self.pool if self.chip is None else f"pools of {self.chip}, such as {self.pool},"
+        whose = " of this namespace" if self.own else ""
+        return (
+            f"{self.undone} of the last {how_many(self.judged, 'move')}{whose} to {where} had to be undone; "
+            f"{_trial(self.next_trial, now)}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Unproven(Limit):
@@ -160,6 +190,12 @@ class Unproven(Limit):
     pool: str
     """Name of the AcceleratorPool."""
 
+    def text(self, now: float) -> str:
+        return (
+            f"no job of this size has moved to {self.pool} with success yet. The first moves are under way, and other "
+            "jobs wait for their verdict"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Outbid(Limit):
@@ -168,6 +204,9 @@ class Outbid(Limit):
     reason = Reason.OUTBID
     pool: str
     """Name of the AcceleratorPool whose chips they are."""
+
+    def text(self, now: float) -> str:
+        return f"other jobs gain more from the chips of {self.pool}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +221,16 @@ class SaveMissing(Limit):
     late: float | None = None
     """Seconds from when the last one was given up until one was complete; None where none was soon."""
 
+    def text(self, now: float) -> str:
+        times = _in_a_row(self.attempts)
+        again = f"it is asked for again at {instant(self.next_at)}"
+        if self.late is None:
+            return f"no save came when one was asked for, {times}; {again}"
+        return (
+            f"no save came in time when one was asked for, {times}; one was complete {span(self.late)} after it was "
+            f"given up: if saves take so long, set checkpoint.timeout to more. {again[0].upper()}{again[1:]}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SaveFailed(Limit):
@@ -192,6 +241,13 @@ class SaveFailed(Limit):
     """How often in a row."""
     next_at: float
     """Unix seconds when it is asked again."""
+
+    def text(self, now: float) -> str:
+        times = _in_a_row(self.attempts)
+        return (
+            f"the program failed when it was asked to save, {times}; it is asked again at {instant(self.next_at)}, or "
+            "after an edit of the spec"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +260,9 @@ class MovedOften(Limit):
     most: int
     """adaptation.maxMoves."""
 
+    def text(self, now: float) -> str:
+        return f"the job has been moved {how_many(self.moves, 'time')}, and adaptation.maxMoves is {self.most}"
+
 
 @dataclass(frozen=True, slots=True)
 class CoolingDown(Limit):
@@ -215,6 +274,9 @@ class CoolingDown(Limit):
     cooldown: float
     """Seconds from then on."""
 
+    def text(self, now: float) -> str:
+        return f"the last move ended at {instant(self.since)}, adaptation.cooldown is {span(self.cooldown)}"
+
 
 @dataclass(frozen=True, slots=True)
 class RunsShortly(Limit):
@@ -225,6 +287,9 @@ class RunsShortly(Limit):
     """Unix seconds since when."""
     shortest: float
     """Seconds that the policy has it run."""
+
+    def text(self, now: float) -> str:
+        return f"the job has run here since {instant(self.since)}, the policy's minRunTime is {span(self.shortest)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,5 +309,21 @@ class FewWindows(Limit):
     for_deadline: bool = False
     """Whether it waits because a deadline leaves time for them, and not because its saving is small."""
 
+    def text(self, now: float) -> str:
+        windows = f"{how_many(self.wanted, 'window')} of {span(self.window)}"
+        few = f"the job has run here since {instant(self.since)}, and is measured for {windows}"
+        if self.for_deadline:
+            return f"{few} first: the deadline leaves time for them"
+        return f"{few} first: from hour to hour, a job may vary by as much as the move would save"
+
 
 Evidence = Gap | Failure | NoPoolFits | PoolGone | Restart | Gathering | SourceNotHeld | Bill
+
+
+def _trial(at: float, now: float) -> str:
+    """When one job may try where others failed."""
+    return f"one job may try it from {instant(at)} on" if at > now else "one job is trying it"
+
+
+def _in_a_row(attempts: int) -> str:
+    return "once" if attempts == 1 else f"{attempts} times in a row"

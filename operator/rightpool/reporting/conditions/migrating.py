@@ -16,7 +16,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.unended import unended
 from rightpool.planning.judge.unsaved import unsaved
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement
-from rightpool.reporting.decision_texts import decision_text, limit_text
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
 
 _MOVING: Final = {
@@ -42,7 +42,7 @@ def migrating(job: Job, context: Context) -> Statement | None:
             return Statement("False", Reason.AWAITING_APPROVAL, f"{way}. {how}")
         waiting = None if context.assessment is None else context.assessment.waits_for
         if migration.phase is Phase.PLANNED and waiting is not None:
-            return Statement("False", waiting.reason, f"{migration.id}: {limit_text(waiting, context.now)}")
+            return Statement("False", waiting.reason, f"{migration.id}: {waiting.text(context.now)}")
         foreign = foreign_pod(job) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
         waits = "" if foreign is None else f". {foreign_pod_text(foreign)}"
         if job.state.pause is not None:

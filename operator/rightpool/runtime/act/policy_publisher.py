@@ -11,7 +11,6 @@ from rightpool.api.policy import PlacementPolicyStatus
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import PLACEMENT_POLICIES
 from rightpool.planning.offers.evidence import Limit
-from rightpool.reporting.decision_texts import limit_text
 from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions
 from rightpool.runtime.observe.facts import meta
@@ -60,7 +59,7 @@ def policy_status(body: Mapping[str, Any], problem: str | None, stop: Limit | No
         PolicyConditionType.TRUSTED.value,
         "True" if stop is None else "False",
         (Reason.BREAKER_CLOSED if stop is None else stop.reason).value,
-        "" if stop is None else limit_text(stop, now),
+        "" if stop is None else stop.text(now),
         generation,
     )
     conditions = set_conditions(stored_conditions(body, PolicyConditionType), (ready, trusted), now)

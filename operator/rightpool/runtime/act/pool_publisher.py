@@ -24,7 +24,6 @@ from rightpool.hardware.price_history import JUMP, STOOD, with_price
 from rightpool.planning.allocate.breaker import Outcomes
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.rejection import RejectionReason
-from rightpool.reporting.decision_texts import limit_text
 from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions
 from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fields, kept_calibrations, kept_prices
@@ -298,7 +297,7 @@ def _calibrated(name: str, fleet: PoolInventory) -> _Verdict:
 def _trusted(against: Limit | None, now: float) -> _Verdict:
     if against is None:
         return PoolConditionType.TRUSTED, "True", Reason.BREAKER_CLOSED, ""
-    return PoolConditionType.TRUSTED, "False", against.reason, limit_text(against, now)
+    return PoolConditionType.TRUSTED, "False", against.reason, against.text(now)
 
 
 def _allowed(name: str, fleet: PoolInventory, closed: ClosedPools) -> _Verdict:
