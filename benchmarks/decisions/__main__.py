@@ -41,6 +41,7 @@ JOBS = {
     "mistyped price": 8,
     "pool gone": 12,
     "growing batch": 8,
+    "learning": 8,
 }
 ONLY = {
     "hangs": ("quiet", "long-eval"),
@@ -56,6 +57,7 @@ ONLY = {
     "mistyped price": ("quiet",),
     "pool gone": ("quiet",),
     "growing batch": ("quiet", "ar-10m"),
+    "learning": ("quiet", "ar-10m"),
 }
 WORKERS = 2
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, Self
 
 import numpy as np
 
-from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
+from benchmarks.decisions.world import BEGAN, HOUR, PREDICTOR, Maker, pool, world
+from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
+from rightpool.prediction.chip_model import Comparison
+from rightpool.prediction.predictor import Predictor
+from rightpool.prediction.step_model import StepModelPredictor
+from rightpool.profiles.sample import Field
 from rightpool.simulation.simulated_job import SimulatedJob
 from rightpool.simulation.simulator import Simulator
 
@@ -78,6 +84,57 @@ def growing(noise: str, seed: int, count: int) -> Counts:
     simulator, jobs = _fleet(noise, seed, count, 24.0, stages, {"home": 3.00, "cheap": 2.55})
     simulator.run(BEGAN + 24.0 * HOUR)
     return {"saved where a batch grows": _saved(simulator, jobs)}
+
+
+def learning(noise: str, seed: int, count: int) -> Counts:
+    """Eight hours. Jobs that wait for data are as fast on a small chip, and move there; what computes does 30% there.
+    What the fleet learns of that must not move the latter: it is never worse than to learn nothing."""
+    counts: Counts = {}
+    for seen in ("with counters", "without counters"):
+        (paid, undone), (paid_without, undone_without) = (
+            _mixed(noise, seed, count, predictor, counters=seen == "with counters")
+            for predictor in (PREDICTOR, _Unlearned())
+        )
+        counts[f"cost with learning ÷ without, {seen}"] = [(paid, paid_without)]
+        counts[f"moves undone by learning a job, {seen}"] = [(undone - undone_without, count)]
+    return counts
+
+
+class _Unlearned(StepModelPredictor):
+    """Learns nothing of the fleet's moves."""
+
+    def of_fleet(self, experience: Sequence[Comparison]) -> Self:
+        """The same."""
+        return self
+
+
+def _mixed(noise: str, seed: int, count: int, predictor: Predictor, *, counters: bool) -> tuple[float, int]:
+    """What such a fleet costs for the work that it did, against that at home; and moves that were undone."""
+    pools = [pool("home", CHIP, 3.43), pool("small", "A10G-24GB", 1.20)]
+    maker, simulator = Maker(seed, noise, pools, 8.0, step=STEP), world(pools)
+    simulator.predictor = predictor
+    jobs = [maker.job("home", 1, adaptation=OFTEN, profiling=PROFILED) for _ in range(count)]
+    for number, job in enumerate(jobs):
+        # Work on the small chip takes 3.3 times as long; half of the jobs wait for data for 80% of their time.
+        busy, usual = (0.2, 0.98)[number % 2], job.rate(Placement("home", 1, 1))
+        there = max(busy / 0.3, 1.0)
+        rates, shares = {"home": usual, "small": usual / there}, {"home": busy, "small": busy / 0.3 / there}
+        job.rate = lambda place, rates=rates: rates[place.pool]  # type: ignore[misc]
+        state = job.job.state
+        assert state.revision is not None
+        job.store(replace(state, revision=replace(state.revision, chip=CHIP)))  # only then anything is learned of it
+        job.readings = {Field.MEMORY_USED: 12e9}
+        if counters:
+            job.shows = lambda place, shares=shares: {  # type: ignore[misc]
+                Field.CHIP_BUSY: shares[place.pool],
+                Field.SLOWEST_CHIP_BUSY: shares[place.pool],
+                Field.INPUT_WAIT: 1.0 - shares[place.pool],
+            }
+    simulator.add(jobs)
+    simulator.run(BEGAN + 8.0 * HOUR)
+    undone = sum(entry.outcome is Outcome.ROLLED_BACK for job in jobs for entry in job.job.state.history)
+    stay = sum(3.43 * job.truth.done / job.rate(Placement("home", 1, 1)) / HOUR for job in jobs)
+    return sum(job.truth.spent for job in jobs) / stay, undone
 
 
 def _steady(pool: str, at: float) -> float:

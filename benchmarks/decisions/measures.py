@@ -73,6 +73,11 @@ BARS: Final = {
     "saved by a mistyped price ÷ spent": Bar(least=-0.01, most=0.01, share=False),
     "jobs home 3 h after their pool was gone": Bar(least=1.0),
     "saved where a batch grows": Bar(least=0.9, most=1.1, share=False),
+    # Never worse than none.
+    "cost with learning ÷ without, with counters": Bar(most=1.001, share=False),
+    "cost with learning ÷ without, without counters": Bar(most=1.001, share=False),
+    "moves undone by learning a job, with counters": Bar(most=0.0, share=False),
+    "moves undone by learning a job, without counters": Bar(most=0.0, share=False),
 }
 
 

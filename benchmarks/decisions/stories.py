@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.decisions.afterwards import fading, gone, growing, mistyped
+from benchmarks.decisions.afterwards import fading, gone, growing, learning, mistyped
 from benchmarks.decisions.prices import daily, for_good, hourly, meanwhile
 from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.world import BEGAN, HOUR, OPEN, STEP, Maker, pool, world
@@ -373,4 +373,5 @@ STORIES: Final[Mapping[str, Story]] = {
     "mistyped price": mistyped,
     "pool gone": gone,
     "growing batch": growing,
+    "learning": learning,
 }

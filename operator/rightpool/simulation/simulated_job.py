@@ -54,6 +54,8 @@ class SimulatedJob:
     """Seconds between readings."""
     readings: Mapping[Field, float]
     """What else its pods show, whatever the rate."""
+    shows: Callable[[Placement], Mapping[Field, float]] = lambda _: {}
+    """What of that is another one on a placement."""
     total: float = math.inf
     """Samples that it consumes."""
     saves: Callable[[Placement], bool] = lambda _: True
@@ -127,6 +129,7 @@ class SimulatedJob:
             self.window = RevisionWindow.of(self.job, child.revision)
         values = {
             **self.readings,
+            **self.shows(child.placement),
             Field.SAMPLES_PER_SECOND: rate,
             Field.STEPS: math.floor(child.steps),
             Field.SAMPLES: child.steps * BATCH,

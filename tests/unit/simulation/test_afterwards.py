@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.decisions.afterwards import fading, gone, growing, mistyped
+from benchmarks.decisions.afterwards import fading, gone, growing, learning, mistyped
 
 
 def test_jobs_come_back_from_a_pool_that_fades_after_their_verdicts() -> None:
@@ -26,3 +26,11 @@ def test_a_batch_that_grows_around_a_move_is_no_saving() -> None:
 
 def test_jobs_go_home_once_their_pool_is_back() -> None:
     assert gone("quiet", 1, 2)["jobs home 3 h after their pool was gone"] == [(2, 2)]
+
+
+def test_moves_of_jobs_that_wait_move_none_that_compute() -> None:
+    counts = learning("quiet", 1, 4)
+    for seen in ("with counters", "without counters"):
+        assert counts[f"moves undone by learning a job, {seen}"] == [(0, 4)]
+        ((paid, without),) = counts[f"cost with learning ÷ without, {seen}"]
+        assert paid <= 1.001 * without
