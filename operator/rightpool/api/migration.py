@@ -27,18 +27,6 @@ def _is_zero(value: float) -> bool:
 
 MAX_BASELINE_RATES: Final = 12
 
-REPAIRS: Final = frozenset(
-    {
-        Reason.MAX_COST_PER_HOUR_EXCEEDED,
-        Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
-        Reason.BUDGET_EXCEEDED,
-        Reason.DEADLINE_MISSED,
-        Reason.MIN_SCALING_EFFICIENCY_MISSED,
-        Reason.MIN_FLOPS_UTILIZATION_MISSED,
-    }
-)
-"""Reasons of moves for a target that was missed."""
-
 
 class Phase(StrEnum):
     """Where a migration stands. Each is persisted before anything that belongs to it is done."""
@@ -193,11 +181,6 @@ class Migration(Record):
         before, after = self.source.generation, (self.abandoned or self.target).generation
         left = self.reason is Reason.PLACEMENT_DISALLOWED and before is not None and before != after
         return not self.promises or left
-
-    @property
-    def repairs(self) -> bool:
-        """Whether it was for a target that was missed: such a move does not use up those that are made to save."""
-        return self.reason in REPAIRS
 
     @property
     def moving(self) -> Revision:

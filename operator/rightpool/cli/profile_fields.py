@@ -11,10 +11,10 @@ from rightpool.api.wording import gibibytes, number, share, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explained import Explanation
 from rightpool.cli.table import Page
+from rightpool.planning.offers.flops_texts import unknown_flops_text
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
-from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.status import EXPECTED
 
 RATIO: Final = "ratio"

@@ -20,6 +20,7 @@ from rightpool.cli.explained import Demand, Explanation, ServedRange, Serving, S
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.rejection import RejectionReason
+from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.prediction.columns import floats
 from rightpool.prediction.serving import Ends, Server, fixed_shares
 from rightpool.prediction.step_shares import step_shares
@@ -34,12 +35,7 @@ _STILL_SERVES: Final = frozenset(
         RejectionReason.KEPT_FREE,
         RejectionReason.SUSPECTED,
         RejectionReason.AVOIDED,
-        RejectionReason.COST_PER_HOUR,
-        RejectionReason.COST_PER_SAMPLE,
-        RejectionReason.BUDGET,
-        RejectionReason.DEADLINE,
-        RejectionReason.SCALING,
-        RejectionReason.FLOPS_UTILIZATION,
+        *(target.reason for target in TARGETS),
         RejectionReason.NOT_BETTER,
         RejectionReason.BELOW_MIN_SAVINGS,
         RejectionReason.UNCERTAIN,

@@ -8,13 +8,11 @@ from rightpool.api.wording import dollars, number, place, share
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.pool_rejection import PoolNotAllowed
-from rightpool.planning.offers.rejection import Compared, OtherChosen, RejectionReason
-from rightpool.planning.offers.target_rejection import (
-    BudgetShort,
-    DeadlineMissed,
-    HourTooDear,
-    SamplesTooDear,
-    ScalingPoor,
+from rightpool.planning.offers.rejection import (
+    Compared,
+    OtherChosen,
+    RejectionReason,
+    TargetMissed,
 )
 from rightpool.prediction.predictor import Origin
 
@@ -23,9 +21,6 @@ MOST_POOLS: Final = 6
 
 # Below this share of useful time interruptions are worth a word; below this share of a healthy rate, a fault.
 NOTEWORTHY: Final = 0.99
-
-# Their texts hold for the current placement, too, and name none.
-_OF_TARGETS: Final = (HourTooDear, SamplesTooDear, ScalingPoor, DeadlineMissed, BudgetShort)
 
 
 def predicted(candidate: Candidate, *, interval: bool = True) -> str:
@@ -111,7 +106,7 @@ def verdict_text(candidate: Candidate) -> str:
 def _placed_text(candidate: Candidate) -> str:
     """What rules a candidate out, with where it is."""
     text = verdict_text(candidate)
-    return f"{place(candidate.placement)}: {text}" if isinstance(candidate.rejection, _OF_TARGETS) else text
+    return f"{place(candidate.placement)}: {text}" if isinstance(candidate.rejection, TargetMissed) else text
 
 
 def by_pool(candidates: Iterable[Candidate]) -> str:

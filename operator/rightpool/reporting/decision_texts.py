@@ -24,6 +24,7 @@ from rightpool.planning.offers.evidence import (
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.rejection import Gap
 from rightpool.planning.offers.running import MIN_PROBABILITY
+from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.reporting.candidate_texts import by_pool, compared, measured, predicted, some, verdict_text
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.pod_texts import foreign_pod_text
@@ -262,11 +263,7 @@ _TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
     Reason.SUSPENDED: _suspended,
     Reason.BUDGET_EXCEEDED: _suspended,
     Reason.NO_FEASIBLE_POOL: lambda job, assessment, decision: _no_alternative(assessment),
-    Reason.COST_TARGET_UNREACHABLE: _unreachable,
-    Reason.OVER_BUDGET: _unreachable,
-    Reason.DEADLINE_UNREACHABLE: _unreachable,
-    Reason.POOR_SCALING: _unreachable,
-    Reason.LOW_FLOPS_UTILIZATION: _unreachable,
+    **{target.unreachable: _unreachable for target in TARGETS},
     Reason.PRICE_UNKNOWN: _unpriced,
     Reason.WAITING_FOR_CAPACITY: _waiting,
     Reason.WAITING_FOR_OLDER_JOB: _waiting,

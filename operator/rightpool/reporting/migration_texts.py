@@ -11,6 +11,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.judge.verification import Verdict, Verification
+from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.setback import (
     EndUnknown,
     FailedWhenSaving,
@@ -25,6 +26,7 @@ from rightpool.planning.moves.setback import (
 )
 from rightpool.planning.moves.trace_setback import TraceSetback
 from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.targets.registry import target_of, yardstick_of
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.trace_texts import trace_setback_text
 
@@ -34,12 +36,7 @@ LIKELY: Final = 0.02
 _UNKNOWN: Final = "no reason known"
 _FAILED: Final = "the Revision failed"
 
-_FOR_GOOD: Final = {
-    Reason.PLACEMENT_DISALLOWED: "where it was is not allowed any more",
-    Reason.MAX_COST_PER_HOUR_EXCEEDED: "where it was, targets.maxCostPerHour does not hold",
-    Reason.MIN_SCALING_EFFICIENCY_MISSED: "where it was, targets.minScalingEfficiency does not hold",
-    Reason.MIN_FLOPS_UTILIZATION_MISSED: "where it was, targets.minModelFlopsUtilization does not hold",
-}
+_DISALLOWED: Final = "where it was is not allowed any more"
 
 _MEND_SAVE: Final = (
     "See that spec.checkpoint.path has room, and that what the program does on spec.checkpoint.signal works"
@@ -103,7 +100,7 @@ class MigrationTexts:
             ),
             Reason.NO_ROOM_TO_RETURN: f"it stays: there is no room for {where}, where it came from",
             Reason.RETURN_DOES_NOT_PAY: "it stays: over the time left it loses less than a restart would cost",
-            Reason.PLACEMENT_DISALLOWED: f"it stays: {_FOR_GOOD[Reason.PLACEMENT_DISALLOWED]}. See why it hangs",
+            Reason.PLACEMENT_DISALLOWED: f"it stays: {_DISALLOWED}. See why it hangs",
         }[why]
 
     def verified(self, migration: Migration, result: Verification) -> str:
@@ -124,8 +121,9 @@ class MigrationTexts:
             tail = "" if result.reason is Reason.DELIVERED else ", less than promised, but better than before"
             than = "less time for the same work than" if result.by_time else "better than"
             return f"{delivered}: {likely}{1 - result.likely:.0%} {than} before{tail}"
-        why = _FOR_GOOD.get(migration.reason)
-        if why is not None:
+        if yardstick_of(migration.reason) is Yardstick.NONE:
+            target = target_of(migration.reason)
+            why = _DISALLOWED if target is None else f"where it was, {target.name} does not hold"
             return f"{delivered}; it stays: {why}"
         return f"{delivered}: not certainly better or worse than before; it stays, because moving back would cost again"
 

@@ -10,6 +10,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.forecast import SURE, forecast
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.reporting.write_policy import ShownValues
 
 Verdicts = tuple[object, ...]
@@ -38,15 +39,15 @@ def verdicts_of(job: Job, assessment: Assessment, now: float) -> Verdicts | None
 def _misses(job: Job, current: Candidate | None, now: float) -> Verdicts:
     """Which targets are missed, or probably will be, and whether FLOPs contradict the chips. Several may be so, and a
     rejection names one."""
-    targets = job.spec.targets
-    scaling, wanted = None if current is None else current.scaling_efficiency, targets.min_scaling_efficiency
-    poor = scaling is not None and wanted is not None and scaling < float(wanted)
-    unknown = targets.min_model_flops_utilization is not None and (current is None or current.flops_utilization is None)
+    declared = [target for target in TARGETS if target.declared(job.spec.targets)]
+    missed = [target.missed_at(job, current) is not None for target in declared]
+    unknown = [target.unknown_at(job, current) is not None for target in declared]
     impossible = current is not None and current.peak_exceeded is not None
-    if targets.deadline is None and targets.budget is None:
-        return poor, unknown, impossible
+    if all(target.at_risk is None for target in declared):
+        return impossible, *missed, *unknown
     rest = forecast(job, None if current is None else current.throughput, now)
-    return poor, unknown, impossible, *(None if chance is None else chance >= SURE for chance in (rest.late, rest.over))
+    chances = [target.chance(rest) for target in declared]
+    return impossible, *missed, *unknown, *(None if chance is None else chance >= SURE for chance in chances)
 
 
 def shown_values(assessment: Assessment | None) -> ShownValues:

@@ -14,6 +14,7 @@ from rightpool.api.traits import ModelTraits
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.flops import flops_per_unit
+from rightpool.planning.offers.flops_texts import unknown_flops_text
 from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.prediction.precision import dense_peak
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
@@ -21,7 +22,6 @@ from rightpool.profiles.findings import NothingCounted
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.conditions.measured import efficient, profiled
 from rightpool.reporting.conditions.targets import targets_met
-from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.shown import verdicts_of
 from tests.unit.planning.jobs import NOW, POOLS, changed, decision_and_text, in_steps, judged, running, spec
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP

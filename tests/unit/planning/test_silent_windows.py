@@ -13,6 +13,7 @@ from rightpool.api.variation import Variation
 from rightpool.planning.judge.idling import longest_silence
 from rightpool.planning.judge.verification import FEWEST_WINDOWS, Verdict, Verification, verify
 from rightpool.planning.moves.transitions import advance
+from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.profiles.profile import Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.silence import silent_for
@@ -48,7 +49,7 @@ def judged(
     )
     for number, rate in enumerate(after, 1):
         seen = counted(seen, 2, rate, 300.0 * (number + 1), 300.0)
-        result = verify(move, complete_profile(2, rate, 300.0), SPEC, seen)
+        result = verify(move, complete_profile(2, rate, 300.0), SPEC, seen, yardstick=yardstick_of(reason))
         if result.settled:
             return number, result
     raise AssertionError("there is a verdict after so many windows")

@@ -24,6 +24,7 @@ from rightpool.planning.judge.verification import (
     verify,
     windows_until_settled,
 )
+from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.steadiness import counted, doubt_between_places, doubt_of_ratio
 from rightpool.reporting.migration_texts import MigrationTexts
@@ -51,7 +52,8 @@ MOVE = Migration(
 
 
 def judged(rate: float, objective: str = "MinimizeCost", move: Migration = MOVE) -> Verification:
-    return verify(move, complete_profile(2, rate, 100.0), spec(targets={"objective": objective}), quiet(rate))
+    made = spec(targets={"objective": objective})
+    return verify(move, complete_profile(2, rate, 100.0), made, quiet(rate), yardstick=yardstick_of(move.reason))
 
 
 def test_a_move_for_a_deadline_is_told_by_its_time_and_not_as_better() -> None:

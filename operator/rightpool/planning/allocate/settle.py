@@ -29,12 +29,12 @@ from rightpool.planning.allocate.room import Room
 from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.evidence import Gathering, Limit, Outbid, SourceNotHeld, Suspected
 from rightpool.planning.offers.intent import Intent, demanded
-from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.planning.offers.select import select
 
 
@@ -281,8 +281,9 @@ class _Settlement:
         target = assessment.decision.target
         assert target is not None
         evaluated = self.evaluated[job.key]
-        # A deadline is missed by more the longer one waits.
-        met = not evaluated.nears or evaluated.unreachable is RejectionReason.DEADLINE
+        # A target of time is missed by more the longer one waits.
+        missed = evaluated.unreachable
+        met = not evaluated.nears or (missed is not None and missed.yardstick is Yardstick.TIME)
         limit = job_limit(job, intent, self.fleet.policy, self.fleet.now, met=met)
         limit = limit or _few_windows(job, assessment, evaluated, self.fleet.now, met=met)
         return limit or self.limits.limit_on(intent, job, target)

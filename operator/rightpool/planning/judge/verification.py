@@ -18,6 +18,7 @@ from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.judge.idling import longest_silence, mostly_silent
 from rightpool.planning.judge.promise import promise_of
+from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.silence import silent_for, silent_windows, working
 from rightpool.profiles.slow_start import begins_with_start, known_before
@@ -49,19 +50,6 @@ REFUTED = 0.20
 # The same the last time: hardly more than BROKEN, which it is before anything is measured. With BROKEN itself one right
 # move in a hundred more is undone, for a neighbour that came with it; with 0.15 more wrong ones are kept.
 REFUTED_LAST = 0.12
-
-# What a move was for judges it, whatever the objective: a deadline may cost money, a cost target time.
-_FOR_TIME = frozenset({Reason.DEADLINE_MISSED})
-_FOR_COST = frozenset({Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, Reason.BUDGET_EXCEEDED})
-# Certain before the move. Going back would only bring about again what it was made for: slow is better than that.
-_FOR_GOOD = frozenset(
-    {
-        Reason.PLACEMENT_DISALLOWED,
-        Reason.MAX_COST_PER_HOUR_EXCEEDED,
-        Reason.MIN_SCALING_EFFICIENCY_MISSED,
-        Reason.MIN_FLOPS_UTILIZATION_MISSED,
-    }
-)
 
 
 class Verdict(StrEnum):
@@ -103,7 +91,11 @@ class Verification:
 
 
 def regression_ratio(
-    migration: Migration, realised: float, realised_cost: float | None, objective: Objective
+    migration: Migration,
+    realised: float,
+    realised_cost: float | None,
+    objective: Objective,
+    yardstick: Yardstick = Yardstick.OBJECTIVE,
 ) -> float | None:
     """Realised over baseline of what the objective minimises; below 1 is better. None where the baseline is unknown.
 
@@ -113,19 +105,19 @@ def regression_ratio(
     if not migration.baseline or realised <= 0:
         return None
     time = migration.baseline / realised
-    if _for_time(migration, objective):
+    if _for_time(objective, yardstick):
         return time
     if realised_cost is None or not migration.baseline_cost:
         return None
     cost = realised_cost / migration.baseline_cost
-    by_cost = objective is Objective.MINIMIZE_COST or migration.reason in _FOR_COST
+    by_cost = objective is Objective.MINIMIZE_COST or yardstick is Yardstick.COST
     return cost if by_cost else math.sqrt(cost * time)
 
 
-def _for_time(migration: Migration, objective: Objective) -> bool:
+def _for_time(objective: Objective, yardstick: Yardstick) -> bool:
     """Whether a move was made to be faster, at any price."""
-    by_time = objective is Objective.MINIMIZE_TIME and migration.reason not in _FOR_COST
-    return by_time or migration.reason in _FOR_TIME
+    by_time = objective is Objective.MINIMIZE_TIME and yardstick is not Yardstick.COST
+    return by_time or yardstick is Yardstick.TIME
 
 
 def _cost_ratio(migration: Migration, realised_cost: float | None) -> float | None:
@@ -164,13 +156,14 @@ def verify(
     spec: ProfiledJobSpec,
     variation: Variation | None = None,
     *,
+    yardstick: Yardstick = Yardstick.OBJECTIVE,
     last: bool = False,
 ) -> Verification:
     """Judge a migration by a complete Profile of its target Revision, by how the job's windows differ, and by what was
     promised: a few windows of a job that varies much say less than that.
 
-    A promise does not prove itself: it can only make it take longer until a move that breaks it is kept. last: whether
-    there is no time for another window.
+    A promise does not prove itself: it can only make it take longer until a move that breaks it is kept. yardstick:
+    what it was made for; last: whether there is no time for another window.
 
     Raises ValueError if the Profile is of another Revision, or lacks throughput in the migration's unit: a caller's
     mistake.
@@ -204,7 +197,7 @@ def verify(
         return Verification(Verdict.WORSE, Reason.ROLLED_BACK, 0.0, None, settled=last or hangs, unit=profile.unit)
     # Nothing is settled while a program is silent, nor before it has worked for some windows.
     pauses = _in_pause(recent, longest, usual_rate) and not last
-    ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective)
+    ratio = regression_ratio(migration, realised, realised_cost, spec.targets.objective, yardstick)
     usual, pairs = doubt_of_ratio(variation, before, windows)
     doubt = doubt_between_places(variation, before, windows)
     if ratio is None or not migration.baseline:
@@ -248,7 +241,7 @@ def verify(
             tolerance,
             settled,
             unit=profile.unit,
-            by_time=_for_time(migration, spec.targets.objective),
+            by_time=_for_time(spec.targets.objective, yardstick),
         )
 
     def goes_on(rate: float) -> bool:
@@ -258,7 +251,7 @@ def verify(
         return newest < rate or len(part) == before
 
     even = ratio * realised  # the rate at which it would be no worse
-    if migration.reason in _FOR_GOOD and change >= -better:
+    if yardstick is Yardstick.NONE and change >= -better:
         # What is much slower in its first window may hang since its first steps.
         settled = last or change <= undone or windows >= FEWEST_WINDOWS
         return found(Verdict.SAME, Reason.BELOW_PREDICTION, settled=settled)
@@ -267,7 +260,7 @@ def verify(
         return found(Verdict.WORSE, Reason.ROLLED_BACK, settled=settled)
     most = measured_change + max(NOISE_FLOOR, noise)
     if change >= -better:
-        cost = _cost_ratio(migration, realised_cost) if _for_time(migration, spec.targets.objective) else None
+        cost = _cost_ratio(migration, realised_cost) if _for_time(spec.targets.objective, yardstick) else None
         if cost is not None and cost * likely / ratio > math.exp(undone):
             # The same for more money is a loss, once it is unlikely to be faster by more than is tolerated.
             least = measured_change - max(NOISE_FLOOR, noise)

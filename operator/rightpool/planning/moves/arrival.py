@@ -37,6 +37,7 @@ from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.moves.words import Words
+from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.prediction.step_shares import work_share
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.slow_start import known_before
@@ -212,7 +213,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     there = variation is not None and variation.revision == migration.target.revision
     silent = variation is not None and there and mostly_silent(migration, variation.recent, window)
     last = waited >= (longest_silent if silent else longest)
-    result = verify(migration, profile, job.spec, variation, last=last)
+    result = verify(migration, profile, job.spec, variation, yardstick=yardstick_of(migration.reason), last=last)
     if not result.settled:
         return job
     nothing = result.verdict is Verdict.WORSE and result.throughput <= 0.0

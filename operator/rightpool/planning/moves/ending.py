@@ -12,6 +12,7 @@ from rightpool.api.revision import Revision
 from rightpool.planning.books.accounting import closed
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.unsaved import appended
+from rightpool.planning.offers.targets.registry import target_of
 
 # A pool that did not keep its promise is not tried again for a day: long enough to be repaired, short enough to matter.
 AVOID_SECONDS = 86_400.0
@@ -52,6 +53,7 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
         lost_seconds=lost,
         cost=cost,
     )
+    repairs = target_of(migration.reason) is not None
     moved = outcome in (Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED)
     if outcome is Outcome.ROLLED_BACK:
         job = with_avoided(job, tried, reason, now, decision=migration.id)
@@ -60,7 +62,7 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
         replace(
             state,
             migration=None,
-            moves=state.moves + (1 if moved and not (migration.demanded or migration.repairs) else 0),
+            moves=state.moves + (1 if moved and not (migration.demanded or repairs) else 0),
             last_move_at=now if moved or outcome is Outcome.HELD else state.last_move_at,
             avoid=tuple(a for a in state.avoid if a.until is None or a.until > now),
             history=appended(job.state.history, entry)[-MAX_HISTORY:],

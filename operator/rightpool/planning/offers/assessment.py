@@ -12,8 +12,9 @@ from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.pool_gates import no_room
-from rightpool.planning.offers.rejection import KeptFree, OtherChosen, RejectionReason, SuspectedPool
+from rightpool.planning.offers.rejection import KeptFree, OtherChosen, SuspectedPool
 from rightpool.planning.offers.shape import Shape
+from rightpool.planning.offers.targets.target import JobTarget
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +60,7 @@ class Assessment:
         return None if self.evaluated is None else self.evaluated.current()
 
     @property
-    def unreachable(self) -> RejectionReason | None:
+    def unreachable(self) -> JobTarget | None:
         """The target that is missed where the job is and that no placement holds surely enough; None where none is."""
         return None if self.evaluated is None else self.evaluated.unreachable
 

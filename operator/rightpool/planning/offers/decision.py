@@ -5,15 +5,15 @@ from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.migration import REPAIRS
 from rightpool.api.placement import Placement
 from rightpool.api.value_object import value_object
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.evidence import Evidence, Limit
+from rightpool.planning.offers.targets.registry import TARGETS
 
 MIGRATING_ACTIONS = frozenset({Action.RESIZE, Action.MOVE, Action.UPDATE})
 
-_BETTER: Final = REPAIRS | {
+_BETTER: Final = {target.missed for target in TARGETS} | {
     Reason.CHEAPER_POOL_MEETS_TARGETS,
     Reason.CHEAPER_SIZE_MEETS_TARGETS,
     Reason.FASTER_PLACEMENT_MEETS_TARGETS,
@@ -70,11 +70,7 @@ REASONS: Final = {
             Reason.NO_FEASIBLE_POOL,
             Reason.WAITING_FOR_CAPACITY,
             Reason.WAITING_FOR_OLDER_JOB,
-            Reason.COST_TARGET_UNREACHABLE,
-            Reason.DEADLINE_UNREACHABLE,
-            Reason.OVER_BUDGET,
-            Reason.POOR_SCALING,
-            Reason.LOW_FLOPS_UTILIZATION,
+            *(target.unreachable for target in TARGETS),
             Reason.UNCERTAIN_SAVING,
             # Not allowed
             Reason.POLICY_RECOMMEND_ONLY,

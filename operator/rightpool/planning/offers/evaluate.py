@@ -43,7 +43,7 @@ from rightpool.planning.offers.rejection import Avoided, Gap, NotMeasured, Rejec
 from rightpool.planning.offers.running import evaluate_running
 from rightpool.planning.offers.shape import Shape, Terms
 from rightpool.planning.offers.start_order import Start, start_order
-from rightpool.planning.offers.target_rejection import BudgetSpent
+from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Predictor
 
@@ -233,15 +233,14 @@ class _Evaluating:
         else:
             wish = ran_last(job) if intent is Intent.START else None
             tried = avoided(job, fleet.now) if job.state.avoid else ()
-        budget, spent = job.spec.targets.budget, None
-        if budget is not None and job.state.account.spent_by(fleet.now) >= float(budget):
-            spent = BudgetSpent(float(budget))
+        found = (target.bars_start(job, fleet.now) for target in TARGETS if target.declared(job.spec.targets))
+        barred = next((rejection for rejection in found if rejection is not None), None)
         placed = placed_vendor(revision, current)
         terms = Terms.of(job.spec)
-        key = (shape, terms, placed, wish, tried, spent)
+        key = (shape, terms, placed, wish, tried, barred)
         order = self._orders.get(key)
         if order is None:
-            start = Start(shape, terms, placed, wish, tried, spent)
+            start = Start(shape, terms, placed, wish, tried, barred)
             possible, rejected = start_order(start, list(self.register.machines.pools))
             option, code = self.register.option, self.register.code
             order = self._orders[key] = (

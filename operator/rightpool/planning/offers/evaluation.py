@@ -17,13 +17,15 @@ from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.entries import Entries, Running
 from rightpool.planning.offers.flops import PeakExceeded, flops_utilization, full_rate, peak_exceeded
-from rightpool.planning.offers.gates import GATES, Row
+from rightpool.planning.offers.gates import GATES, TARGET_CODES
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.pool_gates import home_vendor, placed_vendor
 from rightpool.planning.offers.register import COMPARED, FIRST_COMPARED, FIRST_KEPT, NONE, Register
-from rightpool.planning.offers.rejection import Rejection, RejectionReason
+from rightpool.planning.offers.rejection import Rejection
+from rightpool.planning.offers.rows import Row
 from rightpool.planning.offers.scores import useful_share
 from rightpool.planning.offers.shape import Shape
+from rightpool.planning.offers.targets.target import JobTarget
 from rightpool.prediction.columns import Ints, floats
 from rightpool.prediction.cost import cost_per_million
 from rightpool.prediction.predictor import ORIGINS
@@ -117,16 +119,17 @@ class Evaluated:
         return range(int(running.first[self.number]), int(running.last[self.number]))
 
     @property
-    def unreachable(self) -> RejectionReason | None:
+    def unreachable(self) -> JobTarget | None:
         """The target that is missed where the job is and that no placement holds surely enough; None where none is."""
         code = NONE if self.number < 0 else int(self.evaluation.running.unreachable[self.number])
-        return None if code == NONE else GATES[code - 1].reason
+        return TARGET_CODES.get(code)
 
     @property
     def outlook(self) -> Outlook:
         """What the rest of a job that was measured looks like."""
         numbers, row = self.evaluation.running.numbers, self.number
-        columns = (numbers.work_left, numbers.restart, numbers.horizon, numbers.time_left, numbers.budget_left)
+        limits = numbers.limits
+        columns = (numbers.work_left, numbers.restart, numbers.horizon, limits["deadline"], limits["budget"])
         return Outlook(*(float(column[row]) for column in columns))
 
     @property
@@ -315,8 +318,7 @@ class Evaluated:
             price=hourly,
             work_left=float(numbers.work_left[number]),
             restart=0.0 if here else float(numbers.restart[number]),
-            time_left=float(numbers.time_left[number]),
-            budget_left=float(numbers.budget_left[number]),
+            limits={field: float(limit[number]) for field, limit in numbers.limits.items()},
             memory=float(numbers.memory[number]),
             memory_measured=bool(numbers.memory_measured[number]),
         )

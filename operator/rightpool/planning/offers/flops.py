@@ -18,7 +18,7 @@ from rightpool.prediction.precision import dense_peak
 
 
 class FlopsGap(Enum):
-    """What is missing to know the utilization where a job is. reporting/flops_texts.py names the remedy."""
+    """What is missing to know the utilization where a job is. planning/offers/flops_texts.py names the remedy."""
 
     NOT_MEASURED = auto()
     SAMPLES_UNSEEN = auto()  # throughput is in steps, and the spec has FLOPs of a sample

@@ -2,8 +2,7 @@
 
 A gate is one row of the table at the end: its code's reason, a function over the columns that says which rows it rules
 out, and one that gives the parameters of a row's rejection to who asks. Gates are asked in the order of the table; the
-first one that applies counts. A new target or gate is a function here, its type, with its words, in rejection.py or
-target_rejection.py.
+first one that applies counts. Targets have their gates from targets/.
 """
 
 from collections.abc import Callable
@@ -12,10 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from rightpool.api.placement import Placement
-from rightpool.api.units import HOUR
-from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.rejection import (
     Avoided,
     MemoryMayNotSuffice,
@@ -25,76 +22,19 @@ from rightpool.planning.offers.rejection import (
     PriceUnknown,
     Rejection,
     RejectionReason,
+    ScalingNoBetterKnown,
     SpecificationsMissing,
     StepsDiffer,
 )
-from rightpool.planning.offers.rows import Rows
-from rightpool.planning.offers.shape import cost_target
+from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.start_order import MEMORY_HEADROOM
-from rightpool.planning.offers.target_rejection import (
-    BudgetShort,
-    DeadlineMissed,
-    FlopsUtilizationLow,
-    HourTooDear,
-    SamplesTooDear,
-    ScalingNoBetterKnown,
-    ScalingPoor,
-)
-from rightpool.prediction.columns import Bools, Floats
-from rightpool.prediction.cost import MILLION, probability_above
+from rightpool.planning.offers.targets.registry import TARGETS, dollar_target
+from rightpool.planning.offers.targets.target import JobTarget
+from rightpool.prediction.columns import Bools
 
 # Where a job is, a target is missed if it holds with less than this: what is done about it costs a restart, and what
 # looks like a miss in one hour may be none in the next.
 MAY_BE_MISSED: Final = 0.2
-# Nothing is risked for money: a job that is in time moves only where it is in time with this probability.
-IN_TIME: Final = 0.9
-# Elsewhere a target has to hold at the median; what repairs one must do so more surely (repair.py).
-EVEN: Final = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row by itself, with what it is about: for the parameters of a rejection."""
-
-    job: Job
-    """Whose row it is."""
-    home: Pool
-    """Where the job is."""
-    pool: Pool
-    """Where it would be."""
-    placement: Placement
-    """With how many chips."""
-    now: float
-    """Unix seconds."""
-    current: bool
-    """Whether that is where the job is."""
-    rate: float
-    """Units of work a second."""
-    cost: float
-    """Dollars per million units."""
-    efficiency: float
-    """Throughput / (chips × one-chip throughput)."""
-    full: float
-    """Units of work a second at the chips' peak FLOP/s."""
-    price: float
-    """Dollars an hour."""
-    work_left: float
-    """Work that is left."""
-    restart: float
-    """Seconds of work that getting there costs; 0 where the job stays."""
-    time_left: float
-    """Seconds to the deadline."""
-    budget_left: float
-    """Dollars."""
-    memory: float
-    """Bytes that each chip needs."""
-    memory_measured: bool
-    """Whether that was measured; else it is declared."""
-
-    @property
-    def rest(self) -> float:
-        """Seconds until the work is done, a restart included; NaN where its amount is not known."""
-        return self.work_left / self.rate + self.restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +47,8 @@ class Gate:
     """Which rows it rules out."""
     explain: Callable[[Row], Rejection]
     """Why it rules one out."""
-    here: bool = False
-    """Whether it is asked of the current placement, too."""
+    target: JobTarget | None = None
+    """The target that it is for: then it is asked of the current placement, too."""
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
@@ -173,53 +113,6 @@ def _price_unknown(rows: Rows) -> Bools:
     return np.isnan(rows.price) & rows.numbers.needs_price[rows.job]
 
 
-def _hour_too_dear(rows: Rows) -> Bools:
-    return rows.price > rows.numbers.hourly[rows.job]
-
-
-def _samples_too_dear(rows: Rows) -> Bools:
-    limit = rows.numbers.per_million[rows.job]
-    return _likely_missed(rows, rows.price / HOUR * MILLION / limit, limit > 0.0) | (rows.cost > limit) & (limit <= 0.0)
-
-
-def _scaling_poor(rows: Rows) -> Bools:
-    return rows.efficiency < rows.numbers.efficiency[rows.job]
-
-
-def _flops_utilization_low(rows: Rows) -> Bools:
-    needed = rows.numbers.utilization[rows.job] * rows.full
-    return _likely_missed(rows, needed, needed > 0.0)
-
-
-def _deadline_missed(rows: Rows) -> Bools:
-    left, time = rows.numbers.work_left[rows.job], rows.numbers.time_left[rows.job] - rows.restart
-    known = ~np.isnan(left) & ~np.isnan(time) & ~np.isnan(rows.rate)
-    return (known & (time <= 0.0)) | _likely_missed(rows, left / time, time > 0.0)
-
-
-def _budget_short(rows: Rows) -> Bools:
-    known = ~np.isnan(rows.rate) & ~np.isnan(rows.price)
-    left, price = rows.numbers.work_left[rows.job], rows.price
-    money = rows.numbers.budget_left[rows.job] - price * np.where(np.isnan(left), 0.0, rows.restart) / HOUR
-    return known & ((money <= 0.0) | _likely_missed(rows, price / HOUR * left / money, money > 0.0))
-
-
-def _likely_missed(rows: Rows, needed: Floats, limited: Bools) -> Bools:
-    """Where a rate of at least `needed` units a second in the long run is less likely than it has to be."""
-    asked = limited & ~np.isnan(needed) & ~np.isnan(rows.rate)
-    return asked & (probability_above(rows.rate, rows.sd, np.where(asked, needed, 1.0)) < rows.least)
-
-
-def _explain_budget_short(row: Row) -> Rejection:
-    rest = row.price * row.rest / HOUR
-    return BudgetShort(None if np.isnan(rest) else rest, row.budget_left)
-
-
-def _limit(value: object) -> float:
-    """A declared target, of which the gate knows that it is declared."""
-    return float(str(value))
-
-
 # --- experience ------------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +154,10 @@ def _unpredictable(rows: Rows) -> Bools:
     return np.isnan(rows.rate)
 
 
+def _of(target: JobTarget) -> Gate:
+    return Gate(target.reason, target.misses, target.explain, target)
+
+
 GATES: Final = (
     Gate(
         RejectionReason.MEMORY,
@@ -278,14 +175,9 @@ GATES: Final = (
     Gate(
         RejectionReason.PRICE_UNKNOWN,
         _price_unknown,
-        lambda row: PriceUnknown(row.pool.name, cost_target(row.job.spec.targets), row.job.spec.targets.objective),
+        lambda row: PriceUnknown(row.pool.name, dollar_target(row.job.spec.targets), row.job.spec.targets.objective),
     ),
-    Gate(
-        RejectionReason.COST_PER_HOUR,
-        _hour_too_dear,
-        lambda row: HourTooDear(row.price, _limit(row.job.spec.targets.max_cost_per_hour)),
-        here=True,
-    ),
+    *(_of(target) for target in TARGETS if not target.by_rate),
     Gate(RejectionReason.SCALING, _left, lambda row: ScalingNoBetterKnown(row.placement)),
     Gate(RejectionReason.AVOIDED, _avoided, _explain_avoided),
     Gate(
@@ -293,39 +185,11 @@ GATES: Final = (
         _unpredictable,
         lambda row: SpecificationsMissing(row.home.accelerator.key, row.pool.accelerator.key),
     ),
-    Gate(
-        RejectionReason.COST_PER_SAMPLE,
-        _samples_too_dear,
-        lambda row: SamplesTooDear(
-            row.cost, _limit(row.job.spec.targets.max_cost_per_million_samples), measured=row.current
-        ),
-        here=True,
-    ),
-    Gate(
-        RejectionReason.SCALING,
-        _scaling_poor,
-        lambda row: ScalingPoor(
-            row.efficiency, _limit(row.job.spec.targets.min_scaling_efficiency), measured=row.current
-        ),
-        here=True,
-    ),
-    Gate(
-        RejectionReason.FLOPS_UTILIZATION,
-        _flops_utilization_low,
-        lambda row: FlopsUtilizationLow(
-            row.rate / row.full, _limit(row.job.spec.targets.min_model_flops_utilization), measured=row.current
-        ),
-        here=True,
-    ),
-    Gate(
-        RejectionReason.DEADLINE,
-        _deadline_missed,
-        lambda row: DeadlineMissed(row.rate, row.rest, row.time_left, measured=row.current),
-        here=True,
-    ),
-    Gate(RejectionReason.BUDGET, _budget_short, _explain_budget_short, here=True),
+    *(_of(target) for target in TARGETS if target.by_rate),
 )
-DEADLINE: Final = 1 + next(code for code, gate in enumerate(GATES) if gate.reason is RejectionReason.DEADLINE)
-"""Its code in a column of gates; 0 is for none."""
-TARGETS: Final = tuple(code for code, gate in enumerate(GATES, 1) if gate.here)
-"""Codes of the gates that are targets of the user's: they are asked of the current placement, too."""
+TARGET_CODES: Final = {code: gate.target for code, gate in enumerate(GATES, 1) if gate.target is not None}
+"""Targets by the codes of their gates in a column of gates, where 0 is for none."""
+TIMED: Final = tuple(code for code, target in TARGET_CODES.items() if target.yardstick is Yardstick.TIME)
+"""Codes of targets of time."""
+PAID: Final = tuple(code for code, target in TARGET_CODES.items() if target.yardstick is Yardstick.COST)
+"""Codes of targets of what work costs."""

@@ -1,7 +1,7 @@
 """Rejections: why a placement is ruled out or not taken, as a typed reason with its parameters.
 
 One class a sentence, which `text` makes of its fields; each names what would have to change. `reason` is what the API
-shows. Those of pools and sizes are in pool_rejection.py, those of targets in target_rejection.py.
+shows. Those of pools and sizes are in pool_rejection.py, those of targets beside each in targets/.
 """
 
 from abc import ABC, abstractmethod
@@ -58,6 +58,11 @@ class RuledOut(ABC):
     @abstractmethod
     def text(self) -> str:
         """A sentence of what rules it out, with what would have to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMissed(RuledOut):
+    """A declared target does not hold there. What is said of it holds for where the job is, too, and names no place."""
 
 
 # --- the chips -------------------------------------------------------------------------------------------------------
@@ -243,6 +248,21 @@ _GAPS: Final = {
     Reason.SHARED_CHIP: "processes of others work on a chip of the job; condition Profiled says how much",
     Reason.PARTIAL_TELEMETRY: "throughput is not measured; condition Profiled says why",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingNoBetterKnown(RuledOut):
+    """The job left this placement, and how it scales there is not known better than then."""
+
+    reason = RejectionReason.SCALING
+    placement: Placement
+    """Where the job was, at that size."""
+
+    def text(self) -> str:
+        return (
+            f"the job was moved away from {place(self.placement)}, and nothing new is known since then about "
+            "targets.minScalingEfficiency there"
+        )
 
 
 @value_object

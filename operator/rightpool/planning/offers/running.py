@@ -17,14 +17,15 @@ from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.entries import Entries, Running
 from rightpool.planning.offers.experience import Experience, forced_from, measured_before, waiting_for
 from rightpool.planning.offers.flops import flops_per_unit
-from rightpool.planning.offers.gates import DEADLINE, EVEN, GATES, IN_TIME, MAY_BE_MISSED, avoided
+from rightpool.planning.offers.gates import GATES, MAY_BE_MISSED, TIMED, avoided
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.numbers import numbers_of
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
 from rightpool.planning.offers.repair import approaching, repairing
 from rightpool.planning.offers.row_index import origins_of, row_index_of
 from rightpool.planning.offers.row_rates import row_rates
-from rightpool.planning.offers.rows import Numbers, Rows, numbers_of
+from rightpool.planning.offers.rows import Numbers, Rows
 from rightpool.planning.offers.scores import (
     payback,
     saving,
@@ -36,7 +37,8 @@ from rightpool.planning.offers.scores import (
 )
 from rightpool.planning.offers.segments import first_of_each, largest_of_each
 from rightpool.planning.offers.shape import Shape
-from rightpool.planning.offers.unreachable import relax
+from rightpool.planning.offers.targets.target import EVEN
+from rightpool.planning.offers.unreachable import least_elsewhere, relax
 from rightpool.prediction.columns import Bools, Floats, Ints, or_nan
 from rightpool.prediction.cost import MILLION, probability_cheaper
 from rightpool.prediction.precision import dense_peak, lacks
@@ -160,17 +162,18 @@ class _Columns:
             np.zeros(len(everyone), dtype=np.bool_),
             True,
         )
+        holds: dict[int, Bools] = {}
         for code, gate in enumerate(GATES, 1):
-            missed = gate.rejects(here) if gate.here else np.zeros(len(everyone), dtype=np.bool_)
             asked = self.rows
-            if code == DEADLINE:
-                self.in_time = ~missed
-                asked = replace(asked, least=np.where(missed[asked.job], EVEN, IN_TIME))
+            if gate.target is not None:
+                missed = gate.rejects(here)
+                current = np.where((current == NONE) & missed, code, current)
+                holds[code] = ~missed
+                asked = replace(asked, least=least_elsewhere(gate.target, ~missed, asked.job))
             self.gate = np.where((self.gate == NONE) & gate.rejects(asked), code, self.gate)
-            current = np.where((current == NONE) & missed, code, current)
         self.current_gate, self.useful_rates = current, here.rate
         self.strict = self.gate
-        self.relaxed = relax(self.rows, here, self.gate, current, self.in_time, self._repaired)
+        self.relaxed = relax(self.rows, here, self.gate, current, holds, self._repaired)
         self.gate, self.in_time = self.relaxed.gate, self.relaxed.in_time
 
     def _repaired(self, numbers: Numbers, rows: Ints, broken: Ints) -> Ints:
@@ -279,7 +282,7 @@ class _Columns:
         """What an hour of each job is worth, by its objective."""
         objective = np.array([_OBJECTIVES.index(job.spec.targets.objective) for job in self.jobs], dtype=np.int64)
         job, rate = self.job, self.rows.rate
-        late = self.gate == DEADLINE
+        late = np.isin(self.gate, TIMED)
         offered = ~np.isnan(rate) & ((self.gate == NONE) | late)
         dearest = largest_of_each(job, np.where(offered, there, np.nan), len(self.jobs))
         value = np.where(

@@ -20,18 +20,10 @@ from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.evidence import Bill, Restart
 from rightpool.planning.offers.intent import Intent, demanded
-from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.planning.offers.scores import payback
+from rightpool.planning.offers.targets.registry import target_missed
 from rightpool.prediction.columns import floats
 
-_MISSED: Final = {
-    RejectionReason.COST_PER_HOUR: (Reason.MAX_COST_PER_HOUR_EXCEEDED, Reason.COST_TARGET_UNREACHABLE),
-    RejectionReason.COST_PER_SAMPLE: (Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED, Reason.COST_TARGET_UNREACHABLE),
-    RejectionReason.BUDGET: (Reason.BUDGET_EXCEEDED, Reason.OVER_BUDGET),
-    RejectionReason.DEADLINE: (Reason.DEADLINE_MISSED, Reason.DEADLINE_UNREACHABLE),
-    RejectionReason.SCALING: (Reason.MIN_SCALING_EFFICIENCY_MISSED, Reason.POOR_SCALING),
-    RejectionReason.FLOPS_UTILIZATION: (Reason.MIN_FLOPS_UTILIZATION_MISSED, Reason.LOW_FLOPS_UTILIZATION),
-}
 _UNDER_WAY: Final = {
     Action.RESIZE: Reason.RESIZING,
     Action.UPDATE: Reason.UPDATING,
@@ -131,8 +123,9 @@ def _act(job: Job, evaluated: Evaluated, taken: Candidate, policy: PlacementPoli
 def _purpose(job: Job, evaluated: Evaluated, candidate: Candidate) -> Reason:
     """Why the candidate would be taken, in one word."""
     current, repairs = evaluated.current(), evaluated.intent is Intent.REPAIR or evaluated.unreachable is None
-    if repairs and current is not None and current.rejection is not None and current.rejection.reason in _MISSED:
-        return _MISSED[current.rejection.reason][0]
+    missed = None if current is None or current.rejection is None else target_missed(current.rejection)
+    if repairs and missed is not None:
+        return missed.missed
     if evaluated.intent is Intent.UPDATE:
         return Reason.UPDATING
     if evaluated.intent is Intent.LEAVE:
@@ -162,10 +155,10 @@ def _otherwise(job: Job, evaluated: Evaluated) -> Decision:
         return Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL)
     first = int(running.best[number])
     if evaluated.unreachable is not None:
-        missed, unreachable = _MISSED[evaluated.unreachable]
+        target = evaluated.unreachable
         holding = int(running.holding[number])
         best = None if holding < 0 else replace(evaluated.candidate(holding), rejection=None)
-        return Decision(Action.HOLD, unreachable, best, missed)
+        return Decision(Action.HOLD, target.unreachable, best, target.missed)
     if first < 0:
         return Decision(Action.KEEP, Reason.NOT_PREDICTABLE if running.unknown[number] else Reason.CHEAPEST)
     saved = evaluated.saving(first)

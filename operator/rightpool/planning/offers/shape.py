@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 from rightpool.api.choices import Capacity, ModelState, Objective
 from rightpool.api.placement import CapacityType
-from rightpool.api.profiledjob import ProfiledJobSpec, Targets
+from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.hardware.node_needs import NodeNeeds
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.targets.registry import TARGETS, dollar_target
+from rightpool.planning.offers.targets.target import JobTarget
 
 _CAPACITY_TYPES = {
     Capacity.ON_DEMAND: (CapacityType.ON_DEMAND,),
@@ -115,8 +117,8 @@ class Terms(NamedTuple):
     """What orders the placements."""
     memory: float | None
     """Bytes that each chip needs, as declared."""
-    hourly: float | None
-    """Most dollars an hour."""
+    limits: tuple[tuple[JobTarget, float], ...]
+    """The declared targets by which a price alone is judged, and what they are held to."""
     priced: str | None
     """The declared target that needs a price."""
     sharded: bool
@@ -126,28 +128,17 @@ class Terms(NamedTuple):
     def of(cls, spec: ProfiledJobSpec) -> "Terms":
         """Of one spec."""
         targets, memory = spec.targets, spec.placement.memory_per_chip
-        hourly = targets.max_cost_per_hour
         return cls(
             targets.objective,
             None if memory is None else float(memory),
-            None if hourly is None else float(hourly),
-            cost_target(targets),
+            tuple(
+                (target, float(getattr(targets, target.field)))
+                for target in TARGETS
+                if not target.by_rate and target.declared(targets)
+            ),
+            dollar_target(targets),
             spec.elasticity.state is ModelState.SHARDED and spec.elasticity.model_parallel is None,
         )
-
-
-def cost_target(targets: Targets) -> str | None:
-    """The first declared target that is in dollars."""
-    if targets.max_cost_per_hour is not None:
-        return "targets.maxCostPerHour"
-    if targets.max_cost_per_million_samples is not None:
-        return "targets.maxCostPerMillionSamples"
-    return "targets.budget" if targets.budget is not None else None
-
-
-def needs_price(targets: Targets) -> bool:
-    """Whether a placement without a price can't be compared with the others."""
-    return targets.objective is not Objective.MINIMIZE_TIME or cost_target(targets) is not None
 
 
 def _variants(job: Job) -> tuple[VariantShape, ...]:

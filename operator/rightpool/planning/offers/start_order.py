@@ -16,9 +16,14 @@ from rightpool.planning.offers.pool_gates import (
     parallel_gate,
     whole_pool_gate,
 )
-from rightpool.planning.offers.rejection import Avoided, MemoryMayNotSuffice, MemoryShort, PriceUnknown, Rejection
+from rightpool.planning.offers.rejection import (
+    Avoided,
+    MemoryMayNotSuffice,
+    MemoryShort,
+    PriceUnknown,
+    Rejection,
+)
 from rightpool.planning.offers.shape import Shape, Terms
-from rightpool.planning.offers.target_rejection import BudgetSpent, HourTooDear
 from rightpool.prediction.transfer import nominal_rate
 
 # A chip that is full to the last byte fails at the first longer sequence.
@@ -39,8 +44,8 @@ class Start:
     """What comes before everything else: where an edited job is, at the size that it asks for now."""
     avoided: tuple[Avoided, ...] = ()
     """Where the job was tried and left."""
-    spent: BudgetSpent | None = None
-    """Set where the budget is spent."""
+    barred: Rejection | None = None
+    """Why it is not started anywhere."""
 
 
 def start_order(start: Start, pools: list[Pool]) -> tuple[list[Placement], list[tuple[Placement, Rejection]]]:
@@ -88,7 +93,7 @@ def _placements(start: Start, pool: Pool, offered: list[tuple[int, int]]) -> lis
 
 
 def _terms_gate(start: Start, pool: Pool, placement: Placement) -> Rejection | None:
-    """Whether memory, price and budget stand in the way. A missing price does only for a target in dollars."""
+    """Whether memory, price or a target stands in the way. A missing price does only for a target in dollars."""
     terms, size = start.terms, pool.accelerator.memory_bytes
     if terms.memory is not None:
         if terms.memory * MEMORY_HEADROOM > size:
@@ -101,10 +106,13 @@ def _terms_gate(start: Start, pool: Pool, placement: Placement) -> Rejection | N
     if hourly is None:
         if terms.priced is not None:
             return PriceUnknown(pool.name, terms.priced, terms.objective)
-    elif terms.hourly is not None and hourly > terms.hourly:
-        return HourTooDear(hourly, terms.hourly)
+    else:
+        missed = (target.before_start(limit, hourly) for target, limit in terms.limits)
+        found = next((rejection for rejection in missed if rejection is not None), None)
+        if found is not None:
+            return found
     avoided = (entry for entry in start.avoided if (entry.pool, entry.chips) == (placement.pool, placement.chips))
-    return next(avoided, None) or start.spent
+    return next(avoided, None) or start.barred
 
 
 def _ranked(start: Start, possible: Iterable[tuple[Placement, Pool]]) -> list[Placement]:

@@ -4,23 +4,16 @@ The least of it: no placement may miss the target by more than staying does. Wit
 target of which nothing else is to be expected must not keep a job where it costs twice as much.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
-from rightpool.api.units import HOUR
-from rightpool.planning.offers.gates import DEADLINE, EVEN, GATES, IN_TIME, TARGETS
+from rightpool.planning.offers.gates import TARGET_CODES, TIMED
 from rightpool.planning.offers.register import NONE
-from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.planning.offers.rows import Numbers, Rows
-from rightpool.prediction.columns import Bools, Ints
-
-# What a placement misses a target by more than staying does by less than this share is taken for the same.
-SAME: Final = 0.05
-REASONS: Final = np.array([None, *(gate.reason for gate in GATES)], dtype=object)
-"""By the codes of a column of gates; None for no gate."""
+from rightpool.planning.offers.targets.target import EVEN, JobTarget
+from rightpool.prediction.columns import Bools, Floats, Ints
 
 Repaired = Callable[[Numbers, Ints, Ints], Ints]
 """Numbers, rows that pass all gates, and the broken target of each job, by its code; the jobs that a row repairs."""
@@ -42,60 +35,53 @@ class Relaxed:
     """Whether a job is as much in time as is asked."""
 
 
-def relax(rows: Rows, here: Rows, gate: Ints, current: Ints, in_time: Bools, repaired: Repaired) -> Relaxed:
+def relax(rows: Rows, here: Rows, gate: Ints, current: Ints, holds: Mapping[int, Bools], repaired: Repaired) -> Relaxed:
     """Relax one target of a job after the other, until it holds where the job is or can be repaired.
 
     rows, gate: every placement of every job; here, current: one row a job, where it is. current may have other codes
-    than those of targets, which stay.
+    than those of targets, which stay. holds: of each target, by code, whether it holds where a job is.
     """
-    numbers, unreachable, strictly = here.numbers, np.full_like(current, NONE), in_time
-    for _ in TARGETS:
-        missed = np.isin(current, TARGETS) & ~np.isnan(here.rate)
+    numbers, unreachable, codes = here.numbers, np.full_like(current, NONE), tuple(TARGET_CODES)
+    asked_now = dict(holds)
+    for _ in codes:
+        missed = np.isin(current, codes) & ~np.isnan(here.rate)
         if missed.any():
             missed[repaired(numbers, np.flatnonzero((gate == NONE) & missed[rows.job]), current)] = False
         if not missed.any():
             break
         unreachable = np.where(missed & (unreachable == NONE), current, unreachable)
         numbers = _no_worse(numbers, here, np.where(missed, current, NONE))
-        in_time = in_time | (missed & (current == DEADLINE))
+        asked_now = {code: held | (missed & (current == code)) for code, held in asked_now.items()}
         stays, asked = (
             np.flatnonzero(missed),
-            np.flatnonzero(missed[rows.job] & ((gate == NONE) | np.isin(gate, TARGETS))),
+            np.flatnonzero(missed[rows.job] & ((gate == NONE) | np.isin(gate, codes))),
         )
         gate, current = gate.copy(), current.copy()
         current[stays] = _first_missed(here.of(stays, numbers), None)
-        gate[asked] = _first_missed(rows.of(asked, numbers), strictly)
+        gate[asked] = _first_missed(rows.of(asked, numbers), holds)
+    in_time = np.logical_and.reduce([asked_now[code] for code in TIMED])
     return Relaxed(gate, current, numbers, unreachable, in_time)
 
 
-def _first_missed(rows: Rows, in_time: Bools | None) -> Ints:
-    """The first target that each row misses. in_time: the jobs of which a move may not risk the deadline."""
+def least_elsewhere(target: JobTarget, holds: Bools, job: Ints) -> Floats:
+    """How likely a target has to hold on the rows of these jobs. holds: whether it does where each job is."""
+    return np.where(holds[job], target.kept, EVEN)
+
+
+def _first_missed(rows: Rows, holds: Mapping[int, Bools] | None) -> Ints:
+    """The first target that each row misses. holds: of other rows than those of where jobs are."""
     found = np.full(len(rows.job), NONE, dtype=np.int64)
-    for code in TARGETS:
-        asked = rows
-        if in_time is not None:
-            least = np.where(in_time[rows.job], IN_TIME, EVEN) if code == DEADLINE else np.full(len(rows.job), EVEN)
-            asked = replace(rows, least=least)
-        found = np.where((found == NONE) & GATES[code - 1].rejects(asked), code, found)
+    for code, target in TARGET_CODES.items():
+        asked = rows if holds is None else replace(rows, least=least_elsewhere(target, holds[code], rows.job))
+        found = np.where((found == NONE) & target.misses(asked), code, found)
     return found
 
 
 def _no_worse(numbers: Numbers, here: Rows, unreachable: Ints) -> Numbers:
     """The numbers with each unreachable target where staying gets to. unreachable: one code a job."""
-    reason = REASONS[unreachable]
-    rest = numbers.work_left / here.rate
-    money = here.price * (rest * (1.0 + SAME) + numbers.restart) / HOUR
-    hourly, dear = reason == RejectionReason.COST_PER_HOUR, reason == RejectionReason.COST_PER_SAMPLE
-    utilization = reason == RejectionReason.FLOPS_UTILIZATION
-    scaling, deadline = reason == RejectionReason.SCALING, reason == RejectionReason.DEADLINE
-    return replace(
-        numbers,
-        hourly=np.where(hourly, here.price, numbers.hourly),
-        per_million=np.where(dear, here.cost * (1.0 + SAME), numbers.per_million),
-        efficiency=np.where(scaling, here.efficiency / (1.0 + SAME), numbers.efficiency),
-        utilization=np.where(utilization, here.rate / here.full / (1.0 + SAME), numbers.utilization),
-        time_left=np.where(deadline, rest * (1.0 + SAME) + numbers.restart, numbers.time_left),
-        budget_left=np.where(
-            reason == RejectionReason.BUDGET, np.where(np.isnan(money), np.inf, money), numbers.budget_left
-        ),
-    )
+    limits = dict(numbers.limits)
+    for code, target in TARGET_CODES.items():
+        relaxed = unreachable == code
+        if relaxed.any():
+            limits[target.field] = np.where(relaxed, target.relaxed(here), limits[target.field])
+    return replace(numbers, limits=limits)

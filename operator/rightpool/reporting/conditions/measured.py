@@ -6,18 +6,18 @@ from typing import Final
 
 from rightpool.api.choices import Switch
 from rightpool.api.conditions import Reason
-from rightpool.api.wording import how_many, share, span
+from rightpool.api.wording import how_many, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.flops_texts import peak_exceeded_text
 from rightpool.planning.offers.readiness import awaits_rate, comparable_elsewhere, lacks_samples, misses_samples
-from rightpool.planning.offers.target_rejection import FlopsUtilizationLow
+from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.findings import SharedChip
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile, runs
 from rightpool.reporting.diagnosis_texts import diagnosis_text
-from rightpool.reporting.flops_texts import peak_exceeded_text
 from rightpool.workloads.kinds.registry import pod_sets_of
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
 from rightpool.workloads.overlay import workload_on
@@ -144,12 +144,8 @@ def efficient(job: Job, context: Context) -> Statement:
     if reason is not None:
         return Statement("False", reason, text)
     current = None if context.assessment is None else context.assessment.current
-    target = job.spec.targets.min_scaling_efficiency
-    efficiency = None if current is None else current.scaling_efficiency
-    if efficiency is not None and target is not None and efficiency < float(target):
-        wanted = f"targets.minScalingEfficiency is {share(float(target))}"
-        return Statement("False", Reason.POOR_SCALING, f"{share(efficiency)} of perfect scaling, and {wanted}. {text}")
-    missed = None if current is None else current.rejection
-    if isinstance(missed, FlopsUtilizationLow):
-        return Statement("False", Reason.LOW_FLOPS_UTILIZATION, f"{missed.text()}. {text}")
+    for target in TARGETS:
+        missed = target.missed_at(job, current) if target.of_efficiency else None
+        if missed is not None:
+            return Statement("False", target.unreachable, f"{missed.text()}. {text}")
     return Statement("True", Reason.EFFICIENT_ENOUGH, text)

@@ -6,24 +6,13 @@ from typing import Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
-from rightpool.api.wording import dollars, share
+from rightpool.api.wording import dollars
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.forecast import SURE, forecast
-from rightpool.planning.offers.rejection import RejectionReason
-from rightpool.reporting.candidate_texts import verdict_text
+from rightpool.planning.offers.targets.registry import TARGETS, target_missed
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement, complete_profile
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.flops_texts import unknown_flops_text
 from rightpool.reporting.forecast_texts import end_text, lasting_text
-
-_TARGET_MISSED: Final = {
-    RejectionReason.SCALING: Reason.MIN_SCALING_EFFICIENCY_MISSED,
-    RejectionReason.FLOPS_UTILIZATION: Reason.MIN_FLOPS_UTILIZATION_MISSED,
-    RejectionReason.COST_PER_HOUR: Reason.MAX_COST_PER_HOUR_EXCEEDED,
-    RejectionReason.COST_PER_SAMPLE: Reason.MAX_COST_PER_MILLION_SAMPLES_EXCEEDED,
-    RejectionReason.BUDGET: Reason.BUDGET_AT_RISK,
-    RejectionReason.DEADLINE: Reason.DEADLINE_AT_RISK,
-}
 
 
 def cost_efficient(job: Job, context: Context) -> Statement | None:
@@ -45,9 +34,10 @@ def cost_efficient(job: Job, context: Context) -> Statement | None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "the alternatives are looked at again after the move")
     reason, current = decision.reason, context.assessment.current
     message = decision_text(job, context.assessment, context.now)
-    missed = None if current is None or current.rejection is None else current.rejection.reason
-    if missed in _COST_TARGETS:
-        return Statement("False", reason if reason in _UNREACHABLE else _TARGET_MISSED[missed], message)
+    missed = None if current is None or current.rejection is None else target_missed(current.rejection)
+    if missed is not None and missed.of_cost:
+        why = reason if reason is missed.unreachable else missed.at_risk or missed.missed
+        return Statement("False", why, message)
     if reason in _AS_GOOD_AS_IT_GETS:
         return Statement("True", _AS_GOOD_AS_IT_GETS[reason], message)
     purpose = decision.purpose
@@ -56,10 +46,6 @@ def cost_efficient(job: Job, context: Context) -> Statement | None:
     return Statement("False", purpose, message)
 
 
-_COST_TARGETS: Final = frozenset(
-    {RejectionReason.COST_PER_HOUR, RejectionReason.COST_PER_SAMPLE, RejectionReason.BUDGET}
-)
-_UNREACHABLE: Final = frozenset({Reason.COST_TARGET_UNREACHABLE, Reason.OVER_BUDGET})
 _AS_GOOD_AS_IT_GETS: Final = {
     Reason.CHEAPEST: Reason.CHEAPEST,
     Reason.BELOW_MIN_SAVINGS: Reason.NEAR_CHEAPEST,
@@ -76,50 +62,35 @@ _BETTER: Final = frozenset(
 
 
 def targets_met(job: Job, context: Context) -> Statement:
-    targets = job.spec.targets
-    declared = (
-        targets.min_scaling_efficiency,
-        targets.min_model_flops_utilization,
-        targets.max_cost_per_hour,
-        targets.max_cost_per_million_samples,
-        targets.budget,
-        targets.deadline,
-    )
-    if all(target is None for target in declared):
+    declared = [target for target in TARGETS if target.declared(job.spec.targets)]
+    if not declared:
         return Statement("True", Reason.NO_TARGETS, "no target is declared")
     profile = complete_profile(job)
     current = None if context.assessment is None else context.assessment.current
     rate = None if profile is None or current is None else current.throughput
     rest = forecast(job, rate, context.now)
-    message = end_text(rest) if job.state.finished is not None else lasting_text(rest, targets.deadline)
-    if rest.money_left is not None and rest.money_left < 0.0:
-        return Statement("False", Reason.BUDGET_EXCEEDED, message)
-    if rest.time_left is not None and rest.time_left < 0.0:
-        return Statement("False", Reason.DEADLINE_MISSED, message)
-    if job.state.finished is not None:
+    ended = job.state.finished is not None
+    message = end_text(rest) if ended else lasting_text(rest, job.spec.targets.deadline)
+    for target in declared:
+        if target.over(rest):
+            return Statement("False", target.missed, message)
+    if ended:
         return Statement("True", Reason.TARGETS_HOLD, message)
-    if rest.late is not None and rest.late >= SURE:
-        return Statement("False", Reason.DEADLINE_AT_RISK, message)
-    if rest.over is not None and rest.over >= SURE:
-        return Statement("False", Reason.BUDGET_AT_RISK, message)
-    missed = None if current is None or current.rejection is None else _TARGET_MISSED.get(current.rejection.reason)
-    if current is not None and missed is not None:
-        # Not certain enough to be stated as a fact.
-        open_yet = missed in (Reason.DEADLINE_AT_RISK, Reason.BUDGET_AT_RISK)
-        return Statement("Unknown" if open_yet else "False", missed, verdict_text(current))
-    hourly = None if job.state.revision is None else job.state.revision.cost_per_hour
-    if targets.max_cost_per_hour is not None and hourly is not None and hourly > float(targets.max_cost_per_hour):
-        limit = dollars(float(targets.max_cost_per_hour))
-        return Statement(
-            "False", Reason.MAX_COST_PER_HOUR_EXCEEDED, f"{dollars(hourly)}/h, and targets.maxCostPerHour is {limit}"
-        )
+    for target in declared:
+        chance = target.chance(rest)
+        if target.at_risk is not None and chance is not None and chance >= SURE:
+            return Statement("False", target.at_risk, message)
+    for target in declared:
+        missed = target.missed_at(job, current)
+        if missed is not None:
+            # What will be so in the end is not certain enough to be stated as a fact.
+            if target.at_risk is not None:
+                return Statement("Unknown", target.at_risk, missed.text())
+            return Statement("False", target.missed, missed.text())
     if profile is None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile to judge by")
-    least = targets.min_model_flops_utilization
-    if least is not None and (current is None or current.flops_utilization is None):
-        return Statement(
-            "Unknown",
-            Reason.FLOPS_UNKNOWN,
-            f"targets.minModelFlopsUtilization is {share(float(least))}, and {unknown_flops_text(job, current)}",
-        )
+    for target in declared:
+        unknown = target.unknown_at(job, current)
+        if unknown is not None:
+            return Statement("Unknown", unknown[0], f"{target.name} can't be judged: {unknown[1]}")
     return Statement("True", Reason.TARGETS_HOLD, message or "every declared target holds")
