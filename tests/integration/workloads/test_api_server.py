@@ -70,6 +70,7 @@ class Work:
     backoff_limit: int | None = None
     active_deadline_seconds: int | None = None
     failure_rules: tuple[dict[str, Any], ...] = ()
+    success_policy: dict[str, Any] | None = None
 
 
 def template(**container: Any) -> dict[str, Any]:
