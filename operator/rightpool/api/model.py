@@ -28,6 +28,7 @@ class ApiModel(BaseModel):
         populate_by_name=True,
         frozen=True,
         extra="ignore",
+        defer_build=True,  # a command reads a few kinds of objects, and only of those a reader is made
     )
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ _MOMENT = 0.01  # seconds
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit status: 0 success, 1 error, 2 wrong arguments, 130 interrupted."""
     gc.set_threshold(*_THRESHOLDS)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it reads the metadata of every package there is
     try:
         from rightpool.cli.commands import run_command
 

@@ -178,3 +178,11 @@ def test_a_connection_that_breaks_is_not_taken_for_such_a_reader(monkeypatch: py
     monkeypatch.setattr("rightpool.cli.completion.run", broken)
     with pytest.raises(BrokenPipeError, match="of a socket"):
         main(["completion", "bash"])
+
+
+def test_a_models_reader_is_made_at_its_first_use() -> None:
+    program = (
+        "import rightpool.cli.explain, rightpool.api.pool as p; print(p.AcceleratorPoolSpec.__pydantic_complete__)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.strip() == "False", "making the reader of every model takes a tenth of the command's time"
