@@ -181,7 +181,6 @@ def judge(recording: Recording, kept: Path | None) -> int:
     """Print the table, and add the profiles to a file. 1 if a class is wrong."""
     from rightpool.hardware.catalog import load_catalog
     from rightpool.profiles.diagnosis import diagnose
-    from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
     from tests.gpu.labelled_profiles import add
 
     catalog = load_catalog()
@@ -203,7 +202,7 @@ def judge(recording: Recording, kept: Path | None) -> int:
         traits = profile.traits
         print(
             f"| {one['name']} | {' or '.join(one['labels'])} | {bottleneck} | {'yes' if correct else 'NO'} "
-            f"| {evidence_text(verdict.finding)} | {lever_text(verdict.finding)} "
+            f"| {verdict.finding.text()} | {verdict.finding.lever()} "
             f"| {profile.steadiness.value}; {values}; {traits.precision}, {traits.parameters} parameters, "
             f"batch {traits.batch} |"
         )

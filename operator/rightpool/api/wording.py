@@ -43,6 +43,11 @@ def share(value: float) -> str:
     return f"{percent:.1f}%"
 
 
+def percent(ratio: float) -> str:
+    """A whole percentage: what is measured of shares is not known better."""
+    return f"{100.0 * ratio:.0f}%"
+
+
 def gibibytes(value: float) -> str:
     """Memory: 13.2 GiB."""
     return f"{value / 2**30:.1f} GiB"

@@ -29,7 +29,6 @@ from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.select import adaptation_mode
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.diagnosis_texts import lever_text
 from rightpool.reporting.forecast_texts import forecast_text
 from rightpool.reporting.premise_texts import premise_text
 from rightpool.reporting.stored_job import StoredJob
@@ -201,7 +200,7 @@ def _report(page: Page, found: Explanation) -> None:
     bottleneck = None if found.stored.status.profile is None else found.stored.status.profile.bottleneck
     if bottleneck is not None:
         page.indented(f"limited by {bottleneck} when it was last measured")
-    if diagnosis is not None and (lever := lever_text(diagnosis.finding)):
+    if diagnosis is not None and (lever := diagnosis.finding.lever()):
         page.indented(f"to try next: {lever}")
 
 

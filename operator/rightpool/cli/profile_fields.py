@@ -14,7 +14,6 @@ from rightpool.cli.table import Page
 from rightpool.planning.offers.flops_texts import unknown_flops_text
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Quality
-from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from rightpool.reporting.status import EXPECTED
 
 RATIO: Final = "ratio"
@@ -190,9 +189,9 @@ def print_bottleneck(page: Page, found: Explanation) -> None:
     if diagnosis is None:
         return
     page.heading(f"Limited by {diagnosis.bottleneck.value}")
-    if evidence := evidence_text(diagnosis.finding):
+    if evidence := diagnosis.finding.text():
         page.indented(evidence)
-    if lever := lever_text(diagnosis.finding):
+    if lever := diagnosis.finding.lever():
         page.indented(f"what helps: {lever}")
 
 
@@ -203,6 +202,6 @@ def bottleneck_document(found: Explanation) -> dict[str, str | None] | None:
         return None
     return {
         "class": diagnosis.bottleneck.value,
-        "evidence": evidence_text(diagnosis.finding) or None,
-        "lever": lever_text(diagnosis.finding) or None,
+        "evidence": diagnosis.finding.text() or None,
+        "lever": diagnosis.finding.lever() or None,
     }

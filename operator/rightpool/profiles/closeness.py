@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from rightpool.api.wording import percent
 from rightpool.profiles.sample import Field
+
+_PIPES: Final = {
+    Field.FP32_ACTIVE: "FP32 units",
+    Field.FP64_ACTIVE: "FP64 units",
+    Field.FP16_ACTIVE: "FP16 units",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,17 @@ class Roofs:
         """Whether a pipe beside the matrix units does most of the arithmetic."""
         return self.pipe is not None and self.pipe[0] > (self.matrix or 0.0)
 
+    def text(self) -> str:
+        """How near the work comes to each that is counted."""
+        known = []
+        if self.bandwidth is not None:
+            known.append(f"memory bandwidth is at {percent(min(1.0, self.bandwidth))}")
+        if self.by_pipe and self.pipe is not None:
+            known.append(f"{_PIPES[self.pipe[1]]} are at {percent(min(1.0, self.pipe[0]))}")
+        if self.matrix is not None:
+            known.append(f"matrix units are at {percent(min(1.0, self.matrix))}")
+        return (", ".join(known[:-1]) + " and " if known[1:] else "") + "".join(known[-1:]) + " of what is attainable"
+
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
@@ -50,3 +69,10 @@ class Arithmetic:
 
     data_sheet: float | None
     """Watts."""
+
+    def text(self) -> str:
+        """What is known of it, as clauses that end a sentence."""
+        text = "" if self.precision is None else f"; the program computes in {self.precision}"
+        if self.limit is not None and self.data_sheet is not None:
+            text += f"; the board is limited to {self.limit:.0f} of {self.data_sheet:.0f} W"
+        return text

@@ -1,38 +1,64 @@
-"""What a diagnosis was made of: one type for each rule, with the values that it decided by.
+"""What a diagnosis was made of: one type for each rule, with the values that it decided by and its words.
 
 Shares are of the time or of a step, 0 to 1. `chips` are those of the job, `chip` is the catalog's key of their kind.
-The words are in `reporting/diagnosis_texts.py`.
+Findings of chips that wait are in idle_findings.py, those of chips that work in work_findings.py.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar, Final
 
-from rightpool.api.pool import LinkKind
-from rightpool.profiles.closeness import Arithmetic, Roofs
+from rightpool.api.wording import how_many, percent, span
+
+_EVEN_OUT: Final = "even out the work between ranks, or replace the slow node"
+_RUN_ELSEWHERE: Final = "run elsewhere; cordon the node, reset the chip, and replace it if the error comes back"
+_FULL_WINDOW: Final = "wait for a full window; if none comes, see the condition Profiled"
+_MORE_MEMORY: Final = "chips with more memory, sharded state, recomputed activations, or lower precision"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(ABC):
     """Why a diagnosis names its class."""
 
+    helps: ClassVar[str] = ""
+    """What helps, where that does not depend on the values."""
 
-# --- the profile itself ----------------------------------------------------------------------------------------------
+    @abstractmethod
+    def text(self) -> str:
+        """What was found, with the measured values."""
+
+    def lever(self) -> str:
+        """What helps. Empty where nothing is known to."""
+        return self.helps
 
 
 @dataclass(frozen=True, slots=True)
 class NothingMeasured(Finding):
     """There is no reading yet."""
 
+    helps = _FULL_WINDOW
+
+    def text(self) -> str:
+        return "nothing was measured yet"
+
 
 @dataclass(frozen=True, slots=True)
 class ReadingsTooOld(Finding):
     """The newest reading says nothing about now."""
 
+    helps = _FULL_WINDOW
+
+    def text(self) -> str:
+        return "the newest reading is too old"
+
 
 @dataclass(frozen=True, slots=True)
 class WindowNotFull(Finding):
     """Readings after the warm-up do not fill the window."""
+
+    helps = _FULL_WINDOW
 
     covered: float
     """Share of the window."""
@@ -43,45 +69,72 @@ class WindowNotFull(Finding):
     steps: float | None
     """Steps of a program that may still compile; None of one that has made enough, or is not counted."""
 
+    def text(self) -> str:
+        text = f"readings after the warm-up cover {percent(self.covered)} of the window of {span(self.window)}"
+        if self.steps is None:
+            return text
+        return f"{text}; the program has made {how_many(self.steps, 'step')} and may still compile"
+
 
 @dataclass(frozen=True, slots=True)
 class SharedChip(Finding):
     """Processes of others work on a chip: counters are theirs, too."""
 
+    helps = "end them (nvidia-smi on the node lists them), or run elsewhere"
+
     others: float
     """Share of the time in which its compute units work for them."""
 
-
-# --- faults of chips -------------------------------------------------------------------------------------------------
+    def text(self) -> str:
+        return f"processes that are not the job's take {percent(self.others)} of a chip: counters are theirs, too"
 
 
 @dataclass(frozen=True, slots=True)
 class CriticalError(Finding):
     """The driver has reported one."""
 
+    helps = _RUN_ELSEWHERE
+
     xid: float
     """NVIDIA's number of it."""
+
+    def text(self) -> str:
+        return f"a chip reported the critical error XID {self.xid:.0f}"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenRow(Finding):
     """A row of a chip's memory is broken."""
 
+    helps = _RUN_ELSEWHERE
+
     replaceable: bool
     """Whether a reset replaces it."""
+
+    def text(self) -> str:
+        if self.replaceable:
+            return "a chip waits for a reset to replace a broken row of its memory"
+        return "a chip could not replace a broken row of its memory"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryErrors(Finding):
     """Uncorrectable errors were added within the window."""
 
+    helps = _RUN_ELSEWHERE
+
     count: float
     """Of one chip, the whole of its life."""
+
+    def text(self) -> str:
+        return f"uncorrectable memory errors of a chip went up to {self.count:.0f} within the window"
 
 
 @dataclass(frozen=True, slots=True)
 class ClocksHeldDown(Finding):
     """A fault holds down the clocks."""
+
+    helps = "check cooling and power of the node, or run on another one"
 
     time: float
     """Share of the time."""
@@ -100,10 +153,21 @@ class ClocksHeldDown(Finding):
     clock: float | None
     """Share of the highest clock."""
 
+    def text(self) -> str:
+        text = f"clocks are held down {percent(self.time)} of the time"
+        if self.by_heat is not None:
+            hot = "" if self.degrees is None else f" ({self.degrees:.0f} °C)"
+            text += f" by heat{hot}" if self.by_heat else " by a hardware slowdown or a power brake"
+        if self.watts is not None:
+            text += f" at {self.watts:.0f} W" + (f" of {self.limit:.0f} W" if self.limit is not None else "")
+        return text if self.clock is None else f"{text}, at {percent(self.clock)} of their maximum"
+
 
 @dataclass(frozen=True, slots=True)
 class AllocationsRetried(Finding):
     """Allocations failed at first, and succeeded after cached memory was given back."""
+
+    helps = _MORE_MEMORY
 
     times: float
     """Within the window."""
@@ -111,10 +175,16 @@ class AllocationsRetried(Finding):
     memory_used: float | None
     """Share of a chip's memory."""
 
+    def text(self) -> str:
+        failed = how_many(self.times, "allocation")
+        return f"{failed} failed at the first try within the window{_fill(self.memory_used)}"
+
 
 @dataclass(frozen=True, slots=True)
 class NoRoomForBatch(Finding):
     """Chips wait for the host, and memory is too full for the larger batch that would help."""
+
+    helps = _MORE_MEMORY
 
     otherwise: Finding
     """Why the chips wait."""
@@ -122,13 +192,15 @@ class NoRoomForBatch(Finding):
     memory_used: float
     """Share of a chip's memory."""
 
-
-# --- ranks -----------------------------------------------------------------------------------------------------------
+    def text(self) -> str:
+        return f"{self.otherwise.text()}; a larger batch has no room{_fill(self.memory_used)}"
 
 
 @dataclass(frozen=True, slots=True)
 class RankStarves(Finding):
     """Some ranks wait for data, and one does not."""
+
+    helps = "check the storage and the loader of the ranks that wait"
 
     mean: float
     """Wait for data, of all ranks."""
@@ -136,10 +208,16 @@ class RankStarves(Finding):
     least: float
     """The same of the rank that waits least."""
 
+    def text(self) -> str:
+        mean, least = percent(self.mean), percent(self.least)
+        return f"ranks wait for data {mean} of the step on average, and one of them only {least}"
+
 
 @dataclass(frozen=True, slots=True)
 class RankNeverWaits(Finding):
     """Ranks wait for one that does not wait for others, by a trace."""
+
+    helps = _EVEN_OUT
 
     mean: float
     """Exposed communication, of all ranks."""
@@ -147,10 +225,16 @@ class RankNeverWaits(Finding):
     least: float
     """The same of the rank that waits least."""
 
+    def text(self) -> str:
+        mean, least = percent(self.mean), percent(self.least)
+        return f"ranks wait for others {mean} of the step on average, and one of them only {least}"
+
 
 @dataclass(frozen=True, slots=True)
 class RankComputesMore(Finding):
     """Compute units of one chip are active while those of another one wait."""
+
+    helps = _EVEN_OUT
 
     chips: int
     """How many the job has."""
@@ -160,10 +244,18 @@ class RankComputesMore(Finding):
     least: float
     """Activity of the chip that does least."""
 
+    def text(self) -> str:
+        return (
+            f"compute units of one of {self.chips} chips are active {percent(self.most)} of the time, "
+            f"those of another {percent(self.least)}: that one waits"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RankIdles(Finding):
     """A chip idles where the others are busy."""
+
+    helps = _EVEN_OUT
 
     chips: int
     """How many the job has."""
@@ -173,268 +265,10 @@ class RankIdles(Finding):
     mean: float
     """Busy time, of all chips."""
 
+    def text(self) -> str:
+        slowest, mean = percent(self.slowest), percent(self.mean)
+        return f"one of {self.chips} chips is busy {slowest} of the time, and the mean is {mean}"
 
-# --- where chips wait ------------------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True)
-class StillCompiles(Finding):
-    """No step was made, and the program compiled."""
-
-    time: float
-    """Share of the time."""
-
-
-@dataclass(frozen=True, slots=True)
-class NothingRuns(Finding):
-    """No step was made, and chips did nothing."""
-
-    chips: int
-    """How many the job has."""
-    busy: float
-    """Share of the time."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChipsUnused(Finding):
-    """Nothing ever ran on some chips of a pod."""
-
-    unused: float
-    """How many those are."""
-    of: int
-    """Chips of the pod."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoStepYet(Finding):
-    """Chips did nothing, and the program never made a step: it may still load or start."""
-
-    chips: int
-    """How many the job has."""
-    busy: float
-    """Share of the time."""
-
-
-@dataclass(frozen=True, slots=True)
-class BusyTimeUnknown(Finding):
-    """Waiting and work can't be told apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitsForInput(Finding):
-    """Chips are idle, most of it for data."""
-
-    chips: int
-    """How many the job has."""
-    idle: float
-    """Share of the step."""
-
-    input: float
-    """The part of it for data."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitsForSave(Finding):
-    """Chips are idle, most of it while the program saves."""
-
-    chips: int
-    """How many the job has."""
-    idle: float
-    """Share of the step."""
-
-    saving: float
-    """The part of it in saves."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitsForHost(Finding):
-    """Chips are idle, and neither for data nor in saves."""
-
-    chips: int
-    """How many the job has."""
-    idle: float
-    """Share of the step."""
-
-    input: float | None
-    """The part of it for data; None where nobody watched that, so that it may be all of it."""
-
-    saving: float | None
-    """The part of it in saves; None where it is too little to matter."""
-
-    compiling: float | None
-    """Share of the time in which the program compiles; None where it is too little to matter."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitsForLink(Finding):
-    """Communication is exposed."""
-
-    chips: int
-    """How many the job has."""
-    exposed: float
-    """Share of the step."""
-
-    link: LinkKind | None = None
-    """What it goes over; None where busy time is not measured, so that nothing more is known."""
-
-    over_host: float | None = None
-    """Share of the bytes that go over PCIe, where chips do not use their own link. None: they use it, or it is not
-    counted."""
-
-    sent: float | None = None
-    """Bytes a second and chip; None where they are not counted."""
-
-    capacity: float | None = None
-    """Bytes a second and chip that the link can carry."""
-
-    used: bool = True
-    """Whether the bandwidth of the link may be what chips wait for."""
-
-
-# --- what limits the work --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ComputesNothing(Finding):
-    """The chip is busy and its compute units are not."""
-
-    chip: str
-    """Its key in the catalog."""
-    busy: float
-    """Share of the time in which anything ran."""
-    active: float
-    """Activity of the compute units."""
-
-
-@dataclass(frozen=True, slots=True)
-class NothingCounted(Finding):
-    """Chips are busy, and no counter tells of any roof."""
-
-    chips: int
-    """How many the job has."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommunicationUnknown(Finding):
-    """No roof is near, and exposed communication is not measured."""
-
-    chips: int
-    """How many the job has."""
-    roofs: Roofs
-    """How near it comes to those that are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class OneRoofCounted(Finding):
-    """The roof that is counted is not near; another one may be."""
-
-    roofs: Roofs
-    """How near it comes to the one that is counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchesUnknown(Finding):
-    """No roof is near, and the activity of compute units is not measured."""
-
-    roofs: Roofs
-    """How near it comes to them."""
-
-
-@dataclass(frozen=True, slots=True)
-class KernelsSparse(Finding):
-    """No roof is near, and compute units have nothing to do for most of the time."""
-
-    chip: str
-    """Its key in the catalog."""
-    active: float
-    """Activity of the compute units."""
-
-    roofs: Roofs
-    """How near it comes to them."""
-
-
-@dataclass(frozen=True, slots=True)
-class KernelsSmall(Finding):
-    """The chip always has a kernel, and none fills it."""
-
-    chip: str
-    """Its key in the catalog."""
-    active: float
-    """Activity of the compute units."""
-
-    roofs: Roofs
-    """How near it comes to them."""
-    part: float
-    """Of the chip that would do: of its compute units, what is near a roof, and memory in use."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoRoofNear(Finding):
-    """No roof is near, and compute units wait for a part of the time."""
-
-    chip: str
-    """Its key in the catalog."""
-    active: float
-    """Activity of the compute units."""
-
-    roofs: Roofs
-    """How near it comes to them."""
-
-
-@dataclass(frozen=True, slots=True)
-class KernelsWait(Finding):
-    """No roof is near, and compute units always have work: they wait within the chip."""
-
-    chip: str
-    """Its key in the catalog."""
-    active: float
-    """Activity of the compute units."""
-
-    occupancy: float | None
-    """Share of their slots in use; None where that is not counted."""
-
-    roofs: Roofs
-    """How near it comes to them."""
-
-
-@dataclass(frozen=True, slots=True)
-class OtherUnitsCompute(Finding):
-    """Compute units always have work, and pipes beside the matrix units are not counted."""
-
-    chip: str
-    """Its key in the catalog."""
-    active: float
-    """Activity of the compute units."""
-
-    roofs: Roofs
-    """How near it comes to those that are counted."""
-    arithmetic: Arithmetic
-    """What helps depends on it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArithmeticNear(Finding):
-    """Arithmetic is the nearest roof."""
-
-    chip: str
-    """Its key in the catalog."""
-    roofs: Roofs
-    """How near it comes to them."""
-    arithmetic: Arithmetic
-    """What helps depends on it."""
-
-    waits: float | None = None
-    """Share of the step in which chips wait, which limits the job next; None where it matters little."""
-
-
-@dataclass(frozen=True, slots=True)
-class BandwidthNear(Finding):
-    """The memory's bandwidth is the nearest roof."""
-
-    chip: str
-    """Its key in the catalog."""
-    roofs: Roofs
-    """How near it comes to them."""
-
-    waits: float | None = None
-    """Share of the step in which chips wait, which limits the job next; None where it matters little."""
+def _fill(memory_used: float | None) -> str:
+    return "" if memory_used is None else f": {percent(memory_used)} of a chip's memory is in use"

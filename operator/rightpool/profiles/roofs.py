@@ -12,7 +12,10 @@ from typing import Final
 
 from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
 from rightpool.profiles.closeness import Arithmetic, Roofs
-from rightpool.profiles.findings import (
+from rightpool.profiles.health import power_limit
+from rightpool.profiles.sample import Field, Quality
+from rightpool.profiles.shares import ATTAINABLE, Roofline, Shares, roofline
+from rightpool.profiles.work_findings import (
     ArithmeticNear,
     BandwidthNear,
     CommunicationUnknown,
@@ -26,9 +29,6 @@ from rightpool.profiles.findings import (
     OneRoofCounted,
     OtherUnitsCompute,
 )
-from rightpool.profiles.health import power_limit
-from rightpool.profiles.sample import Field, Quality
-from rightpool.profiles.shares import ATTAINABLE, Roofline, Shares, roofline
 
 # Below this activity the compute units of a busy chip do nothing: it copies, or kernels wait.
 _NOT_COMPUTING: Final = 0.05

@@ -7,7 +7,7 @@ from typing import Final
 
 from rightpool.api.pool import LinkKind
 from rightpool.profiles.bottleneck import Bottleneck, Case, Diagnosis
-from rightpool.profiles.findings import (
+from rightpool.profiles.idle_findings import (
     BusyTimeUnknown,
     ChipsUnused,
     NoStepYet,

@@ -16,7 +16,6 @@ from rightpool.cli.explanation import print_explanation, print_list
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PODS, PROFILED_JOBS
 from rightpool.planning.jobs.job import JobKey
 from rightpool.profiles.sample import Field
-from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.cli.cluster import (
     NOW,
     FakeClient,
@@ -225,21 +224,21 @@ def test_the_report_of_a_job_that_has_ended() -> None:
 def test_the_recorded_profile_is_diagnosed_again() -> None:
     diagnosis = explained(with_job()).job.observed.diagnosis
     assert diagnosis is not None and diagnosis.bottleneck.value == "MemoryBandwidth"
-    assert "memory bandwidth is at" in evidence_text(diagnosis.finding)
-    assert lever_text(diagnosis.finding)
+    assert "memory bandwidth is at" in diagnosis.finding.text()
+    assert diagnosis.finding.lever()
 
 
 def test_a_diagnosis_by_unrecorded_counters_has_the_conditions_evidence() -> None:
     found = explained(with_job(running_status(profile=profile(bottleneck="Straggler"))))
     assert found.job.observed.diagnosis is not None
     assert found.job.observed.diagnosis.bottleneck.value == "Straggler"
-    assert evidence_text(found.job.observed.diagnosis.finding) == "what the operator saw. what helps"
+    assert found.job.observed.diagnosis.finding.text() == "what the operator saw. what helps"
 
 
 def test_a_class_of_a_newer_operator_does_not_break_it() -> None:
     found = explained(with_job(running_status(profile=profile(bottleneck="CosmicRays"))))
     assert found.job.observed.diagnosis is not None
-    assert "CosmicRays" in evidence_text(found.job.observed.diagnosis.finding)
+    assert "CosmicRays" in found.job.observed.diagnosis.finding.text()
 
 
 # --- with fewer permissions ------------------------------------------------------------------------------------------

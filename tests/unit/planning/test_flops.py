@@ -18,7 +18,7 @@ from rightpool.planning.offers.flops_texts import unknown_flops_text
 from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.prediction.precision import dense_peak
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
-from rightpool.profiles.findings import NothingCounted
+from rightpool.profiles.work_findings import NothingCounted
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.conditions.measured import efficient, profiled
 from rightpool.reporting.conditions.targets import targets_met

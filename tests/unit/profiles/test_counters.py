@@ -16,7 +16,6 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.shares import decompose
-from rightpool.reporting.diagnosis_texts import evidence_text
 from tests.unit.profiles.windows import profile
 
 H200 = load_catalog().get("H200-SXM-141GB")
@@ -63,13 +62,13 @@ def test_small_batches_are_host_bound_on_the_whole_chip(
 def test_a_busy_chip_is_not_host_bound(slices: dict[tuple[str, str], Diagnosis]) -> None:
     for (workload, part), diagnosis in slices.items():
         if any(batch in workload for batch in ("/b64/", "/b128/", "/b256/", "/b32768/", "/b16/infer", "/b8/")):
-            assert diagnosis.bottleneck is not Bottleneck.HOST_BOUND, (workload, part, evidence_text(diagnosis.finding))
+            assert diagnosis.bottleneck is not Bottleneck.HOST_BOUND, (workload, part, diagnosis.finding.text())
 
 
 def test_elementwise_work_is_memory_bandwidth(slices: dict[tuple[str, str], Diagnosis]) -> None:
     for (workload, part), diagnosis in slices.items():
         if workload.startswith("elementwise"):
-            assert diagnosis.bottleneck is Bottleneck.MEMORY_BANDWIDTH, (part, evidence_text(diagnosis.finding))
+            assert diagnosis.bottleneck is Bottleneck.MEMORY_BANDWIDTH, (part, diagnosis.finding.text())
 
 
 def test_nothing_on_one_chip_communicates(slices: dict[tuple[str, str], Diagnosis]) -> None:
@@ -104,11 +103,11 @@ def test_ddp() -> None:
         link = NVLINK if row["link"] == "NVLink" else PCIE
         fields = {**counters(row), "exposed_communication": exposed}
         diagnosis = diagnose(profile(chips, **fields), replace(H200, intra_link=link))
-        case = (row["workload"], row["link"], chips, evidence_text(diagnosis.finding))
+        case = (row["workload"], row["link"], chips, diagnosis.finding.text())
         assert float(row["nvml_gpu_util"]) >= 99, "which proves nothing"
         if exposed >= 0.2:
             assert diagnosis.bottleneck is Bottleneck.COMMUNICATION_BOUND, case
-            assert "over PCIe on 4 chips" in evidence_text(diagnosis.finding), case
+            assert "over PCIe on 4 chips" in diagnosis.finding.text(), case
         else:
             assert diagnosis.bottleneck in (Bottleneck.MEMORY_BANDWIDTH, Bottleneck.COMPUTE), case
 

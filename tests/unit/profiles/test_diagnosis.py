@@ -16,7 +16,6 @@ from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Quality
-from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.profiles.windows import profile
 
 CATALOG = load_catalog()
@@ -40,7 +39,7 @@ def found(chips: int = 1, /, **fields: float) -> Diagnosis:
 def test_an_unsteady_profile_is_unknown(steadiness: Steadiness, evidence: str) -> None:
     diagnosis = diagnose(profile(1, steadiness, **WORK), H200)
     assert diagnosis.bottleneck is Bottleneck.UNKNOWN
-    assert evidence in evidence_text(diagnosis.finding)
+    assert evidence in diagnosis.finding.text()
 
 
 @pytest.mark.parametrize("busy", [0.1, 0.5, 0.9, 1.0])
@@ -56,7 +55,7 @@ def test_a_loop_of_copies_to_the_chip() -> None:
     """Measured on an H200: 100% busy, 0% compute units, 1% memory bandwidth."""
     diagnosis = found(chip_busy=1.0, compute_active=0.0, matrix_active=0.0, memory_bandwidth=0.01)
     assert diagnosis.bottleneck is Bottleneck.HOST_BOUND
-    assert "busy 100% of the time, and its compute units 0%" in evidence_text(diagnosis.finding)
+    assert "busy 100% of the time, and its compute units 0%" in diagnosis.finding.text()
 
 
 def test_tiny_kernels() -> None:
@@ -68,9 +67,7 @@ def test_tiny_kernels() -> None:
 def test_a_large_matmul_and_a_device_copy() -> None:
     matmul = found(chip_busy=1.0, compute_active=0.96, matrix_active=0.93, memory_bandwidth=0.17)
     assert matmul.bottleneck is Bottleneck.COMPUTE
-    assert "memory bandwidth is at 21% and matrix units are at 100% of what is attainable" in evidence_text(
-        matmul.finding
-    )
+    assert "memory bandwidth is at 21% and matrix units are at 100% of what is attainable" in matmul.finding.text()
     copy = found(chip_busy=1.0, compute_active=1.0, matrix_active=0.0, memory_bandwidth=0.89)
     assert copy.bottleneck is Bottleneck.MEMORY_BANDWIDTH
 
@@ -80,34 +77,34 @@ def test_a_model_too_large_for_its_links() -> None:
     fields = {"chip_busy": 1.0, "exposed_communication": 0.71, "compute_active": 0.25, "matrix_active": 0.08}
     diagnosis = diagnose(profile(4, **fields, memory_bandwidth=0.12), replace(H200, intra_link=PCIE))
     assert diagnosis.bottleneck is Bottleneck.COMMUNICATION_BOUND
-    assert evidence_text(diagnosis.finding) == "71% of the step is exposed communication over PCIe on 4 chips"
-    assert "fewer chips" in lever_text(diagnosis.finding)
-    assert "over NVLink" in evidence_text(diagnose(profile(4, **fields), H200).finding)
-    assert "over ICI" in evidence_text(diagnose(profile(4, **fields), TPU).finding)
+    assert diagnosis.finding.text() == "71% of the step is exposed communication over PCIe on 4 chips"
+    assert "fewer chips" in diagnosis.finding.lever()
+    assert "over NVLink" in diagnose(profile(4, **fields), H200).finding.text()
+    assert "over ICI" in diagnose(profile(4, **fields), TPU).finding.text()
 
 
 def test_waiting_for_input_and_for_the_host() -> None:
     waiting = found(chip_busy=0.5, input_wait=0.45, compute_active=0.4)
     assert waiting.bottleneck is Bottleneck.INPUT_BOUND
-    assert evidence_text(waiting.finding) == "the chip is idle 50% of the step, 45% of it for input"
+    assert waiting.finding.text() == "the chip is idle 50% of the step, 45% of it for input"
     assert found(chip_busy=0.5, input_wait=0.05, compute_active=0.4).bottleneck is Bottleneck.HOST_BOUND
     unknown = found(2, chip_busy=0.5, exposed_communication=0.0)
     assert unknown.bottleneck is Bottleneck.HOST_BOUND
-    assert evidence_text(unknown.finding) == "2 chips are idle 50% of the step; waits for input were not watched"
-    assert lever_text(unknown.finding).startswith("see whether it waits for data")
+    assert unknown.finding.text() == "2 chips are idle 50% of the step; waits for input were not watched"
+    assert unknown.finding.lever().startswith("see whether it waits for data")
 
 
 def test_time_in_saves_has_a_class_and_a_lever() -> None:
     """A program that saves to a buffer and uploads it after every 20 steps stood still for 97% of the time."""
     saving = found(chip_busy=0.03, compute_active=0.03, saving=0.97, input_wait=0.0, samples_per_second=20.0)
     assert saving.bottleneck is Bottleneck.CHECKPOINT_BOUND
-    assert evidence_text(saving.finding) == "the chip is idle 97% of the step, 97% of it while the program saves"
-    assert lever_text(saving.finding) == "save less often, asynchronously, or to local disk first"
+    assert saving.finding.text() == "the chip is idle 97% of the step, 97% of it while the program saves"
+    assert saving.finding.lever() == "save less often, asynchronously, or to local disk first"
     assert found(chip_busy=0.01, saving=0.98).bottleneck is Bottleneck.CHECKPOINT_BOUND, "one long save does not hang"
     assert found(**WORK, saving=0.6).bottleneck is Bottleneck.COMPUTE, "the chip works meanwhile"
     little = found(chip_busy=0.5, compute_active=0.4, saving=0.1, input_wait=0.05)
     assert little.bottleneck is Bottleneck.HOST_BOUND
-    assert evidence_text(little.finding) == "the chip is idle 50% of the step, 5% for input, 10% in saves"
+    assert little.finding.text() == "the chip is idle 50% of the step, 5% for input, 10% in saves"
     assert found(chip_busy=0.5, compute_active=0.4, saving=0.4, input_wait=0.45).bottleneck is Bottleneck.INPUT_BOUND
 
 
@@ -140,7 +137,7 @@ def test_the_largest_share_names_the_class_and_the_second_is_named_with_it() -> 
     decoding = {"chip_busy": 0.8, "compute_active": 0.5, "matrix_active": 0.1, "memory_bandwidth": 0.53}
     diagnosis = found(**decoding)
     assert diagnosis.bottleneck is Bottleneck.MEMORY_BANDWIDTH
-    assert "it waits 20% of the step" in evidence_text(diagnosis.finding)
+    assert "it waits 20% of the step" in diagnosis.finding.text()
     assert found(**{**decoding, "chip_busy": 0.4, "memory_bandwidth": 0.27}).bottleneck is Bottleneck.HOST_BOUND
 
 
@@ -158,7 +155,7 @@ def test_addresses_are_no_roof() -> None:
     gathers = {"chip_busy": 0.99, "compute_active": 0.9, "matrix_active": 0.01, "memory_bandwidth": 0.34}
     diagnosis = found(**gathers, integer_active=0.6, fp32_active=0.1)
     assert diagnosis.bottleneck is Bottleneck.MEMORY_BANDWIDTH
-    assert "matrix units" not in lever_text(diagnosis.finding)
+    assert "matrix units" not in diagnosis.finding.lever()
 
 
 def test_nothing_is_made_of_counters_that_are_of_others_too() -> None:
@@ -166,8 +163,8 @@ def test_nothing_is_made_of_counters_that_are_of_others_too() -> None:
     beside = profile(**WORK, others=0.18, samples_per_second=10.0)
     diagnosis = diagnose(beside, H200)
     assert diagnosis.bottleneck is Bottleneck.UNKNOWN and not beside.complete
-    assert "not the job's take 18% of a chip" in evidence_text(diagnosis.finding)
-    assert "run elsewhere" in lever_text(diagnosis.finding)
+    assert "not the job's take 18% of a chip" in diagnosis.finding.text()
+    assert "run elsewhere" in diagnosis.finding.lever()
     alone = profile(**WORK, others=0.03, samples_per_second=10.0)
     assert diagnose(alone, H200).bottleneck is Bottleneck.COMPUTE and alone.complete
 
@@ -175,7 +172,7 @@ def test_nothing_is_made_of_counters_that_are_of_others_too() -> None:
 def test_before_the_first_step_nothing_hangs() -> None:
     starting = found(chip_busy=0.01)
     assert starting.bottleneck is Bottleneck.UNKNOWN
-    assert evidence_text(starting.finding) == "no step was made yet, and the chip is busy 1% of the time"
+    assert starting.finding.text() == "no step was made yet, and the chip is busy 1% of the time"
     assert found(chip_busy=0.01, steps=4985.0).bottleneck is Bottleneck.IDLE
 
 
@@ -184,10 +181,10 @@ def test_a_part_of_a_chip_is_named_where_kernels_never_fill_it() -> None:
     kernels = {"chip_busy": 0.998, "compute_active": 0.31, "matrix_active": 0.05, "memory_bandwidth": 0.15}
     small = found(**kernels)
     assert small.bottleneck is Bottleneck.SMALL_KERNELS
-    assert evidence_text(small.finding) == "kernels fill 31% of H200-SXM-141GB, always busy; the nearest roof is at 19%"
-    assert lever_text(small.finding) == "a slice or a smaller chip (31% of this one would do), or larger batches"
+    assert small.finding.text() == "kernels fill 31% of H200-SXM-141GB, always busy; the nearest roof is at 19%"
+    assert small.finding.lever() == "a slice or a smaller chip (31% of this one would do), or larger batches"
     full = found(**kernels, memory_used=120e9, memory_total=141e9)
-    assert lever_text(full.finding) == "larger batches"
+    assert full.finding.lever() == "larger batches"
     assert found(**{**kernels, "chip_busy": 0.9}).bottleneck is Bottleneck.HOST_BOUND
     derived = profile(**kernels)
     busy = derived.readings[Field.CHIP_BUSY]._replace(quality=Quality.DERIVED)
@@ -205,14 +202,12 @@ def test_idle_is_without_progress() -> None:
 def test_throttled_but_not_at_the_power_limit() -> None:
     hot = found(**WORK, throttle=0.6, power=420.0)
     assert hot.bottleneck is Bottleneck.THROTTLED
-    assert evidence_text(hot.finding) == "clocks are held down 60% of the time at 420 W of 700 W"
+    assert hot.finding.text() == "clocks are held down 60% of the time at 420 W of 700 W"
     heat = {"throttle": 0.6, "thermal_throttle": 0.6, "temperature": 91.0, "power": 420.0, "power_limit": 500.0}
-    assert evidence_text(found(**WORK, **heat, clock=0.45).finding) == (
+    assert found(**WORK, **heat, clock=0.45).finding.text() == (
         "clocks are held down 60% of the time by heat (91 °C) at 420 W of 500 W, at 45% of their maximum"
     )
-    assert "by a hardware slowdown or a power brake" in evidence_text(
-        found(**WORK, throttle=0.6, thermal_throttle=0.0).finding
-    )
+    assert "by a hardware slowdown or a power brake" in found(**WORK, throttle=0.6, thermal_throttle=0.0).finding.text()
     assert found(**WORK, throttle=0.6).bottleneck is Bottleneck.THROTTLED
     assert found(**WORK, throttle=0.1, power=420.0).bottleneck is Bottleneck.COMPUTE
 
@@ -220,15 +215,15 @@ def test_throttled_but_not_at_the_power_limit() -> None:
 def test_a_power_cap_is_no_fault() -> None:
     capped = found(**WORK, throttle=0.0, power_capped=1.0, power=446.0, power_limit=450.0)
     assert capped.bottleneck is Bottleneck.COMPUTE
-    assert evidence_text(capped.finding).endswith("; the board is limited to 450 of 700 W")
-    assert "limited" not in evidence_text(found(**WORK, power_capped=1.0, power=690.0, power_limit=700.0).finding)
+    assert capped.finding.text().endswith("; the board is limited to 450 of 700 W")
+    assert "limited" not in found(**WORK, power_capped=1.0, power=690.0, power_limit=700.0).finding.text()
 
 
 def test_a_straggler() -> None:
     fields = {**WORK, "exposed_communication": 0.05}
     slow = found(8, **fields, slowest_chip_busy=0.6)
     assert slow.bottleneck is Bottleneck.STRAGGLER
-    assert evidence_text(slow.finding) == "one of 8 chips is busy 60% of the time, and the mean is 99%"
+    assert slow.finding.text() == "one of 8 chips is busy 60% of the time, and the mean is 99%"
     assert found(8, **fields, slowest_chip_busy=0.9).bottleneck is Bottleneck.COMPUTE
     assert found(1, **WORK, slowest_chip_busy=0.1).bottleneck is Bottleneck.COMPUTE, "with whom would it be compared?"
 
@@ -236,7 +231,7 @@ def test_a_straggler() -> None:
 def test_arithmetic_beside_the_matrix_units() -> None:
     single = found(chip_busy=0.99, compute_active=0.95, matrix_active=0.0, memory_bandwidth=0.05)
     assert single.bottleneck is Bottleneck.COMPUTE
-    assert "lower precision" in lever_text(single.finding)
+    assert "lower precision" in single.finding.lever()
     assert found(chip_busy=0.99, compute_active=0.3, matrix_active=0.0, memory_bandwidth=0.05).bottleneck is (
         Bottleneck.SMALL_KERNELS
     )
@@ -251,7 +246,7 @@ def test_one_counter_alone_must_be_near_its_roof() -> None:
 def test_communication_that_is_not_measured() -> None:
     quiet = found(4, chip_busy=0.99, compute_active=0.5, matrix_active=0.2, memory_bandwidth=0.2)
     assert quiet.bottleneck is Bottleneck.UNKNOWN
-    assert "exposed communication of 4 chips is not measured" in evidence_text(quiet.finding)
+    assert "exposed communication of 4 chips is not measured" in quiet.finding.text()
     near = found(4, chip_busy=0.99, compute_active=0.9, matrix_active=0.6, memory_bandwidth=0.2)
     assert near.bottleneck is Bottleneck.COMPUTE, "half the roofline leaves no room for much else"
     assert found(4, chip_busy=0.6).bottleneck is Bottleneck.HOST_BOUND, "idle chips do not communicate"
@@ -301,8 +296,8 @@ def test_a_class_needs_its_counters(chips: int, fields: dict[str, float]) -> Non
         pairs = [("slowest_chip_busy", "chip_busy"), ("most_compute_active", "least_compute_active")]
         pairs += [("exposed_communication", "least_exposed"), ("input_wait", "least_input_wait")]
         assert any(set(pair) <= set(fields) for pair in pairs)
-    assert evidence_text(diagnosis.finding) and lever_text(diagnosis.finding)
-    for percent in re.findall(r"(-?[0-9]+)%", evidence_text(diagnosis.finding)):
+    assert diagnosis.finding.text() and diagnosis.finding.lever()
+    for percent in re.findall(r"(-?[0-9]+)%", diagnosis.finding.text()):
         assert 0 <= int(percent) <= 100
 
 

@@ -13,7 +13,6 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Steadiness
-from rightpool.reporting.diagnosis_texts import evidence_text
 from tests.gpu.labelled_libraries import LIBRARIES
 from tests.gpu.labelled_models import MODELS
 from tests.gpu.labelled_profiles import Labelled, read
@@ -41,7 +40,7 @@ def named(run: Labelled) -> bool:
 def test_the_bottleneck_is_named_or_the_program_is_not_steady_yet(run: Labelled) -> None:
     diagnosis = diagnose(run.profile, load_catalog().get(run.chip))
     undecided = diagnosis.bottleneck is Bottleneck.UNKNOWN and run.profile.steadiness is Steadiness.WARMING_UP
-    assert undecided or named(run), evidence_text(diagnosis.finding)
+    assert undecided or named(run), diagnosis.finding.text()
 
 
 @pytest.mark.parametrize("runs", [RUNS, ALONE, ANEW], ids=["first", "alone", "anew"])

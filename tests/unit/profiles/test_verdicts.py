@@ -23,7 +23,6 @@ from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile, Reading, Steadiness, build_profile
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.window import Window
-from rightpool.reporting.diagnosis_texts import evidence_text, lever_text
 from tests.unit.profiles.windows import KEY, profile
 
 H200 = load_catalog().get("H200-SXM-141GB")
@@ -165,7 +164,7 @@ TRUTH: list[tuple[str, int, dict[str, float], set[Bottleneck]]] = [
 def test_the_class_is_true(chips: int, fields: dict[str, float], truth: set[Bottleneck]) -> None:
     diagnosis = diagnose(profile(chips, **fields), H200)
     assert diagnosis.bottleneck in truth, diagnosis
-    assert evidence_text(diagnosis.finding) and lever_text(diagnosis.finding)
+    assert diagnosis.finding.text() and diagnosis.finding.lever()
 
 
 @pytest.mark.parametrize(("chips", "fields"), [row[1:3] for row in TRUTH], ids=[row[0] for row in TRUTH])
@@ -181,20 +180,20 @@ def find(name: str) -> Diagnosis:
 
 
 def test_levers() -> None:
-    assert "lower precision" in lever_text(find("a GPT in fp32, without counters of pipes").finding)
+    assert "lower precision" in find("a GPT in fp32, without counters of pipes").finding.lever()
     fp32 = find("a GPT in fp32, with them")
-    assert "lower precision" in lever_text(fp32.finding) and "FP32 units are at 75%" in evidence_text(fp32.finding)
-    assert "trace" in lever_text(find("the same, not traced: what would tell is said").finding)
-    assert "ncu" in lever_text(find("kernels that wait within a full chip").finding)
-    assert "compute units" in lever_text(find("far below every roof, and no counter of compute units").finding)
-    assert "storage" in lever_text(find("one rank alone is starved").finding)
+    assert "lower precision" in fp32.finding.lever() and "FP32 units are at 75%" in fp32.finding.text()
+    assert "trace" in find("the same, not traced: what would tell is said").finding.lever()
+    assert "ncu" in find("kernels that wait within a full chip").finding.lever()
+    assert "compute units" in find("far below every roof, and no counter of compute units").finding.lever()
+    assert "storage" in find("one rank alone is starved").finding.lever()
 
 
 def test_the_precision_is_said() -> None:
     fields = TRUTH[0][2]
     readings = profile(1, **fields).readings
     made = Profile(KEY, 1, Steadiness.STEADY, 300.0, 1.0, 1300.0, 1, 1, readings, ModelTraits(precision="fp32"))
-    assert evidence_text(diagnose(made, H200).finding).endswith("; the program computes in fp32")
+    assert diagnose(made, H200).finding.text().endswith("; the program computes in fp32")
 
 
 def test_exposed_communication_is_judged_by_what_the_link_can_do() -> None:
@@ -202,22 +201,22 @@ def test_exposed_communication_is_judged_by_what_the_link_can_do() -> None:
               "memory_bandwidth": 0.2}  # fmt: skip
     full = diagnose(profile(4, **fields, pcie_sent=16e9, peer_sent=0.0), replace(H200, intra_link=PCIE))
     assert full.bottleneck is Bottleneck.COMMUNICATION_BOUND
-    assert evidence_text(full.finding).endswith("over PCIe on 4 chips, which carries 16.0 GB/s a chip of 25")
-    assert lever_text(full.finding) == "fewer chips, or a faster link"
+    assert full.finding.text().endswith("over PCIe on 4 chips, which carries 16.0 GB/s a chip of 25")
+    assert full.finding.lever() == "fewer chips, or a faster link"
     idle = diagnose(profile(4, **fields, pcie_sent=1e9), replace(H200, intra_link=PCIE))
-    assert "bandwidth is not the limit" in lever_text(idle.finding)
+    assert "bandwidth is not the limit" in idle.finding.lever()
     unused = diagnose(profile(4, **fields, pcie_sent=16e9, peer_sent=0.0), H200)
-    assert "100% of the bytes go over PCIe" in evidence_text(unused.finding)
-    assert "peer access" in lever_text(unused.finding)
-    assert evidence_text(diagnose(profile(4, **fields), replace(H200, intra_link=PCIE)).finding) == (
+    assert "100% of the bytes go over PCIe" in unused.finding.text()
+    assert "peer access" in unused.finding.lever()
+    assert diagnose(profile(4, **fields), replace(H200, intra_link=PCIE)).finding.text() == (
         "40% of the step is exposed communication over PCIe on 4 chips"
     )
 
 
 def test_unused_chips_are_told_by_how_many() -> None:
     found = diagnose(profile(4, chip_busy=0.25, unused_chips=3.0, samples_per_second=1.0), H200)
-    assert evidence_text(found.finding) == "3 of 4 chips of a pod are unused: nothing ever ran there"
-    assert "torchrun" in lever_text(found.finding)
+    assert found.finding.text() == "3 of 4 chips of a pod are unused: nothing ever ran there"
+    assert "torchrun" in found.finding.lever()
     assert diagnose(profile(4, chip_busy=0.5, unused_chips=0.0), H200).bottleneck is not Bottleneck.IDLE
 
 
@@ -233,7 +232,7 @@ def test_errors_count_from_when_they_grow() -> None:
     assert diagnose(growing(**work, uncorrected_errors=(2, 3)), H200).bottleneck is Bottleneck.UNHEALTHY
     assert diagnose(growing(**work, memory_retries=(7, 7)), H200).bottleneck is Bottleneck.COMPUTE
     short = diagnose(growing(**work, memory_retries=(7, 19)), H200)
-    assert (short.bottleneck, evidence_text(short.finding)) == (
+    assert (short.bottleneck, short.finding.text()) == (
         Bottleneck.MEMORY_CAPACITY, "12 allocations failed at the first try within the window"
     )  # fmt: skip
 
@@ -254,7 +253,7 @@ def test_a_program_that_compiles_is_warming_up() -> None:
     assert compiling.steadiness is Steadiness.WARMING_UP
     diagnosis = diagnose(compiling, H200)
     assert diagnosis.bottleneck is Bottleneck.UNKNOWN
-    assert "has made 1 step and may still compile" in evidence_text(diagnosis.finding)
+    assert "has made 1 step and may still compile" in diagnosis.finding.text()
 
 
 def test_steps_that_take_longer_than_the_window() -> None:
@@ -317,7 +316,7 @@ def test_a_program_that_compiles_does_not_hang() -> None:
     assert diagnose(profile(1, **silent), H200).bottleneck is Bottleneck.IDLE
     assert diagnose(profile(1, **silent, compiling=0.02), H200).bottleneck is Bottleneck.IDLE
     begun = diagnose(profile(1, **silent, compiling=0.97), H200)
-    assert begun.bottleneck is Bottleneck.UNKNOWN and "compiled 97% of the time" in evidence_text(begun.finding)
+    assert begun.bottleneck is Bottleneck.UNKNOWN and "compiled 97% of the time" in begun.finding.text()
 
 
 def test_steps_that_are_compiled_again_and_again() -> None:
@@ -325,5 +324,5 @@ def test_steps_that_are_compiled_again_and_again() -> None:
     once = diagnose(profile(1, **fields, compiling=0.0), H200)
     again = diagnose(profile(1, **fields, compiling=0.8), H200)
     assert once.bottleneck is again.bottleneck is Bottleneck.HOST_BOUND
-    assert "compiles" not in evidence_text(once.finding) and "compiles 80% of the time" in evidence_text(again.finding)
-    assert "same shape" in lever_text(again.finding)
+    assert "compiles" not in once.finding.text() and "compiles 80% of the time" in again.finding.text()
+    assert "same shape" in again.finding.lever()

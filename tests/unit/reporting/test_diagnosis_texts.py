@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from rightpool.profiles import findings
+from rightpool.profiles import findings, idle_findings, work_findings
 from rightpool.profiles.closeness import Arithmetic, Roofs
 from rightpool.profiles.findings import Finding
 from rightpool.profiles.sample import Field
-from rightpool.reporting.diagnosis_texts import RecordedFinding, diagnosis_text, evidence_text, lever_text
+from rightpool.reporting.diagnosis_texts import RecordedFinding, diagnosis_text
 from tests.unit.reporting.words import words_of
 
-KINDS = [kind for kind in vars(findings).values() if isinstance(kind, type) and issubclass(kind, Finding)]
-KINDS.remove(Finding)
+KINDS = [
+    kind
+    for module in (findings, idle_findings, work_findings)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Finding) and kind is not Finding
+]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_finding_has_words_and_a_lever(kind: type[Finding]) -> None:
-    for text in (evidence_text, lever_text):
-        assert words_of(text, kind), "add it to diagnosis_texts.py"
+    assert words_of(kind.text, kind) and words_of(kind.lever, kind)
 
 
 def test_findings_are_found() -> None:
@@ -32,7 +35,7 @@ def test_what_is_recorded_is_said_as_it_is() -> None:
 
 def test_a_pipe_that_does_the_arithmetic_is_named() -> None:
     roofs = Roofs(matrix=0.1, bandwidth=0.2, pipe=(1.25, Field.FP64_ACTIVE))
-    near = findings.ArithmeticNear("V100", roofs, Arithmetic("fp64", 200.0, 300.0))
+    near = work_findings.ArithmeticNear("V100", roofs, Arithmetic("fp64", 200.0, 300.0))
     assert diagnosis_text(near) == (
         "while V100 works, memory bandwidth is at 20%, FP64 units are at 100% and matrix units are at 10% of what is "
         "attainable; the program computes in fp64; the board is limited to 200 of 300 W. "
@@ -45,7 +48,7 @@ def test_a_pipe_that_does_the_arithmetic_is_named() -> None:
     [(Roofs(None, 0.2, None), "the matrix units"), (Roofs(0.2, None, None), "memory bandwidth")],
 )
 def test_the_counter_that_is_missing_is_named(roofs: Roofs, missing: str) -> None:
-    assert diagnosis_text(findings.OneRoofCounted(roofs)).endswith(
+    assert diagnosis_text(work_findings.OneRoofCounted(roofs)).endswith(
         f"What helps: give the profiler a counter of {missing} (NVIDIA: DCGM or GPM)"
     )
 
@@ -53,7 +56,7 @@ def test_the_counter_that_is_missing_is_named(roofs: Roofs, missing: str) -> Non
 def test_a_program_that_computes_in_bf16_is_not_advised_to() -> None:
     """Recorded: ResNet-50 by autocast on a quarter of an H100."""
     roofs = Roofs(matrix=0.21, bandwidth=0.26, pipe=(0.42, Field.FP32_ACTIVE))
-    near = findings.ArithmeticNear("H100-quarter", roofs, Arithmetic("bf16", None, None))
+    near = work_findings.ArithmeticNear("H100-quarter", roofs, Arithmetic("bf16", None, None))
     assert diagnosis_text(near).endswith(
         "What helps: fewer operations beside the matrix products (fused kernels), or a chip with more FLOP/s"
     )
