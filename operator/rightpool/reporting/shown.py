@@ -10,6 +10,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.forecast import SURE, forecast
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.reporting.write_policy import ShownValues
 
@@ -53,7 +54,7 @@ def _misses(job: Job, current: Candidate | None, now: float) -> Verdicts:
 def shown_values(assessment: Assessment | None) -> ShownValues:
     """The alternative that the messages compare with: what would be taken, else the best of the others. And how well
     the job scales where it is."""
-    if assessment is None or assessment.evaluated is None or not assessment.evaluated.measured:
+    if assessment is None or not isinstance(assessment.evaluated, MeasuredJob):
         return {}
     candidate, current = assessment.decision.candidate or assessment.first, assessment.current
     if candidate is None or candidate.throughput is None:

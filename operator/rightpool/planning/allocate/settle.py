@@ -35,6 +35,7 @@ from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.evidence import Gathering, Limit, Outbid, SourceNotHeld, Suspected
 from rightpool.planning.offers.intent import Intent, demanded
+from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.select import select
 
 
@@ -343,6 +344,7 @@ def _few_windows(job: Job, assessment: Assessment, evaluated: Evaluated, now: fl
     here, there = evaluated.current(), decision.candidate.throughput
     if decision.reason is not Reason.DEADLINE_MISSED or there is None or here is None:
         return None
+    assert isinstance(evaluated, MeasuredJob)
     slow = here.throughput
     return deadline_limit(job, 0.0 if slow is None else slow.median, there, evaluated.outlook, now)
 

@@ -10,6 +10,7 @@ from rightpool.planning.judge.outlook import pause_seconds
 from rightpool.planning.judge.verification import windows_until_settled
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.evaluation import Evaluated
+from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.profiles.steadiness import pace
 
 # The mean of the positive half of a standard normal.
@@ -24,7 +25,7 @@ def price_of_return(job: Job, evaluated: Evaluated, candidate: Candidate) -> tup
     is worth what a bad outcome would lose over the horizon of the job: its probability, times its mean size by the
     spread of the prediction, times what the job's hours are worth.
     """
-    revision, number = job.state.revision, evaluated.number
+    revision = job.state.revision
     assert revision is not None
     here = revision.placement
     there = candidate.placement
@@ -37,10 +38,10 @@ def price_of_return(job: Job, evaluated: Evaluated, candidate: Candidate) -> tup
     seconds = pause_seconds(job) + (1 + slow + windows) * window
     current = evaluated.current()
     hourly = None if current is None else current.cost_per_hour
-    if number < 0 or kept <= 0 or hourly is None or candidate.throughput is None:
+    if not isinstance(evaluated, MeasuredJob) or kept <= 0 or hourly is None or candidate.throughput is None:
         return 0.0, 0.0, seconds
     cost = hourly * kept / here.chips * seconds / HOUR
     worse = 1.0 - (1.0 if candidate.probability is None else candidate.probability)
-    horizon = float(evaluated.evaluation.running.numbers.horizon[number])
+    horizon = float(evaluated.evaluation.running.numbers.horizon[evaluated.number])
     worth = worse * _HALF_NORMAL * candidate.throughput.sd * evaluated.hour * horizon / HOUR
     return cost, worth, seconds

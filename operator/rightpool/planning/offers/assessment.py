@@ -11,6 +11,7 @@ from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.pool_gates import no_room
 from rightpool.planning.offers.rejection import KeptFree, OtherChosen, SuspectedPool
 from rightpool.planning.offers.shape import Shape
@@ -52,7 +53,7 @@ class Assessment:
     @property
     def faded(self) -> float | None:
         """The job's rate ÷ what it would be, were its pool as it was at its verdict; None where that is not known."""
-        return None if self.evaluated is None or not self.evaluated.measured else self.evaluated.faded
+        return self.evaluated.faded if isinstance(self.evaluated, MeasuredJob) else None
 
     @property
     def current(self) -> Candidate | None:

@@ -24,11 +24,12 @@ from rightpool.planning.judge.fading import faded
 from rightpool.planning.judge.outlook import good_until
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.enumerate import nearest, sizes
-from rightpool.planning.offers.evaluation import NOTHING, Evaluated, Evaluation, EvaluationBatch, UnmeasuredOptions
+from rightpool.planning.offers.evaluation import Evaluated, Evaluation, EvaluationBatch
 from rightpool.planning.offers.evidence import Failure, NoPoolFits, PoolGone
 from rightpool.planning.offers.experience import fleet_experience, ran_last
 from rightpool.planning.offers.gates import avoided
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.pool_gates import placed_vendor
 from rightpool.planning.offers.readiness import (
     comparable_elsewhere,
@@ -44,6 +45,7 @@ from rightpool.planning.offers.running import evaluate_running
 from rightpool.planning.offers.shape import Shape, Terms
 from rightpool.planning.offers.start_order import Start, start_order
 from rightpool.planning.offers.targets.registry import TARGETS
+from rightpool.planning.offers.unmeasured_job import NOTHING, UnmeasuredJob, UnmeasuredOptions
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Predictor
 
@@ -126,13 +128,11 @@ class _Evaluating:
             job, until = part.job, good_until(part.job, now, deadline)
             if part.shape is not None:
                 intent = running.intents[number]
-                found[job.key] = Evaluated(
-                    evaluation, job, intent, until, None, number, faded=self.faded.get(job.key, 1.0)
-                )
+                found[job.key] = MeasuredJob(evaluation, job, intent, until, None, number, self.faded.get(job.key, 1.0))
                 number += 1
             else:
-                found[job.key] = Evaluated(
-                    evaluation, job, part.intent, until, part.decision, -1, part.unmeasured, part.shown, part.disallowed
+                found[job.key] = UnmeasuredJob(
+                    evaluation, job, part.intent, until, part.decision, part.unmeasured, part.shown, part.disallowed
                 )
         return found
 
@@ -142,7 +142,7 @@ class _Evaluating:
         evaluation = Evaluation(self.register, running, self.fleet.now, self.batch)
         failure = Failure(f"{type(error).__name__}: {error}")
         decision = Decision(Action.HOLD, Reason.OPERATOR_FAILED, evidence=failure)
-        return Evaluated(evaluation, job, Intent.NONE, self.fleet.now, decision)
+        return UnmeasuredJob(evaluation, job, Intent.NONE, self.fleet.now, decision)
 
     # --- one job -----------------------------------------------------------------------------------------------------
 

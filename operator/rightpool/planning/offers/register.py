@@ -94,6 +94,10 @@ class Register:
             self.rejections.append(rejection)
         return code
 
+    def kept(self, code: int) -> Rejection | None:
+        """The rejection of such a code; None where it is for none."""
+        return None if code == NONE else self.rejections[code - FIRST_KEPT]
+
     def options(self, now: float) -> Options:
         """All placements so far. now: Unix seconds."""
         pools = [self.machines.index[placement.pool] for placement in self.placements]

@@ -20,6 +20,7 @@ from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.evidence import Bill, Restart
 from rightpool.planning.offers.intent import Intent, demanded
+from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.scores import payback
 from rightpool.planning.offers.targets.registry import target_missed
 from rightpool.prediction.columns import floats
@@ -148,6 +149,7 @@ def _better(current: Candidate | None, candidate: Candidate, objective: Objectiv
 
 def _otherwise(job: Job, evaluated: Evaluated) -> Decision:
     """The decision on a job that was measured where no placement is wanted."""
+    assert isinstance(evaluated, MeasuredJob), "any other has one where nothing is wanted"
     running, number, intent = evaluated.evaluation.running, evaluated.number, evaluated.intent
     if running.unpriced[number]:
         return Decision(Action.HOLD, Reason.PRICE_UNKNOWN)
@@ -174,7 +176,7 @@ def _otherwise(job: Job, evaluated: Evaluated) -> Decision:
     return Decision(Action.KEEP, Reason.DOES_NOT_PAY_BACK, evidence=_bill(evaluated, first))
 
 
-def _bill(evaluated: Evaluated, entry: int) -> Bill:
+def _bill(evaluated: MeasuredJob, entry: int) -> Bill:
     """What the best entry would bring and cost."""
     running, number = evaluated.evaluation.running, evaluated.number
     numbers = running.numbers
