@@ -398,21 +398,10 @@ def test_what_is_avoided_until_the_spec_changes_is_forgotten_with_an_edit() -> N
 
 
 @pytest.mark.parametrize(
-    ("blocked", "refused", "reason", "undone"),
-    [
-        (
-            "Unschedulable: 0/4 nodes: 4 Insufficient nvidia.com/gpu.",
-            False,
-            "StartDeadlineExceeded",
-            True,
-        ),
-        ("Unschedulable: 4 node(s) had volume node affinity conflict", False, "StartPrevented", None),
-        ('container trainer: CreateContainerConfigError: configmap "x" not found', True, "StartPrevented", None),
-        ("container trainer: ImagePullBackOff: timeout", True, "StartDeadlineExceeded", True),
-    ],
+    ("prevented", "reason", "undone"), [(False, "StartDeadlineExceeded", True), (True, "StartPrevented", None)]
 )
 def test_what_the_job_itself_asks_for_is_not_held_against_the_pool(
-    blocked: str, refused: bool, reason: str, undone: bool | None
+    prevented: bool, reason: str, undone: bool | None
 ) -> None:
     world = on_a100()
     world.stuck_pools = {"a10g"}
@@ -421,7 +410,7 @@ def test_what_the_job_itself_asks_for_is_not_held_against_the_pool(
         world.live()
         world.cycle()
         if 2 in world.children:
-            world.children[2].blocked, world.children[2].refused = blocked, refused
+            world.children[2].prevented = prevented
     entry = world.job.state.history[-1]
     assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, reason)
     assert world.job.state.avoid[-1].pool == "a10g"

@@ -100,8 +100,7 @@ class Child:
     crash: Crash | None = None  # how its program failed last
     ran: float = 0.0  # seconds since all its pods run
     workload_hash: str = ""  # of the template that it was made of
-    blocked: str = "Unschedulable: 0/4 nodes"  # what stuck pods say
-    refused: bool = False  # whether a user has to correct that
+    prevented: bool = False  # whether stuck pods lack what the job itself asks for
     failures_allowed: int | None = None  # where its pods failed more often
     pod_failures: tuple[PodFailure, ...] = ()
     disrupted_at: float | None = None
@@ -166,8 +165,8 @@ class World:
                 succeeded=c.succeeded,
                 failed=c.failed,
                 started_at=c.started_at,
-                blocked=c.blocked if c.stuck and not c.running else None,
-                refused=c.refused,
+                blocked="Unschedulable: 0/4 nodes" if c.stuck and not c.running else None,
+                prevented=c.prevented,
                 unschedulable_since=c.stuck_since,
                 finishing=c.finishing,
                 crash=c.crash,

@@ -23,6 +23,14 @@ def waiting(uid: str, reason: str, since: Any = SINCE) -> Body:
     return body
 
 
+def unscheduled(message: str) -> Body:
+    return {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+
+
+def stuck(reason: str, message: str) -> Body:
+    return {"name": "trainer", "state": {"waiting": {"reason": reason, "message": message}}}
+
+
 def seen(*pods: Body, of: Body | None = None) -> RevisionState:
     facts = child_facts(KINDS["job"], of or child())
     assert facts is not None
@@ -173,3 +181,17 @@ def test_a_pod_that_no_scheduler_looks_at_is_blocked_after_a_minute() -> None:
     assert late.prevented
     assert seen(waiting("pod-2", "Unschedulable")).unseen is None
     assert seen(pod()).unseen is None
+
+
+@pytest.mark.parametrize(
+    ("status", "prevented"),
+    [
+        ({"conditions": [unscheduled("0/4 nodes are available: 4 Insufficient nvidia.com/gpu.")]}, False),
+        ({"conditions": [unscheduled("0/4 nodes: 4 node(s) had volume node affinity conflict.")]}, True),
+        ({"containerStatuses": [stuck("CreateContainerConfigError", 'configmap "x" not found')]}, True),
+        ({"containerStatuses": [stuck("ImagePullBackOff", "timeout")]}, False),
+    ],
+)
+def test_what_the_job_asks_for_itself_is_told_from_what_its_pool_lacks(status: Body, prevented: bool) -> None:
+    state = seen(pod(status=status))
+    assert state.blocked is not None and state.prevented is prevented

@@ -145,6 +145,10 @@ class RevisionState:
     disrupted_at: float | None = None
     """Unix seconds when Kubernetes last began to evict or preempt one of its pods."""
 
+    prevented: bool = False
+    """Whether `blocked` is what the job asks for itself: a ConfigMap that is not there, a volume that its nodes can't
+    have, a scheduler that does not answer."""
+
     refused: bool = False
     """Whether `blocked` is what a user corrects: an image that can't be pulled, a ConfigMap that is not there."""
 
@@ -175,13 +179,6 @@ class RevisionState:
     def failed_since(self, at: float) -> bool:
         """Whether its program has failed since, Unix seconds. It may have been started again."""
         return self.failed or (self.crash is not None and self.crash.at > at)
-
-    @property
-    def prevented(self) -> bool:
-        """Whether what blocks it is what the job itself asks for: a ConfigMap that is not there, a volume that its
-        nodes can't have. An image that ran elsewhere and can't be pulled here says as much of the pool."""
-        text = self.blocked or ""
-        return self.unseen is not None or "volume" in text.lower() or (self.refused and "ImagePull" not in text)
 
     @property
     def why_not_running(self) -> str | None:

@@ -21,6 +21,7 @@ from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.hardware.node_needs import allocatable
 from rightpool.planning.jobs.revision_state import UnseenPod
 from rightpool.runtime.observe.pod_status import (
+    NOT_BLOCKED,
     ContainerEnd,
     blocked_by,
     bound_at,
@@ -102,6 +103,9 @@ class PodFacts:
 
     restarts: int = 0
     """How often the kubelet has started containers anew."""
+
+    own_block: bool = False
+    """Whether `blocked` is what the job asks for itself."""
 
     refused: bool = False
     """Whether `blocked` waits for a user's correction."""
@@ -213,7 +217,8 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
     spec, status = body.get("spec") or {}, body.get("status") or {}
     phase = status.get("phase")
     done = phase in ("Succeeded", "Failed")
-    blocked, refused = (None, False) if done else blocked_by(status)
+    block = NOT_BLOCKED if done else blocked_by(status)
+    blocked = block.text
     if blocked is None and not done and spec.get("nodeName") and not metadata.get("deletionTimestamp"):
         blocked = unprepared(status)
     return PodFacts(
@@ -240,7 +245,8 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         bound_at=bound_at(status),
         end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else last_end(status),
         restarts=restarts_of(status),
-        refused=refused,
+        refused=block.refused,
+        own_block=block.own,
         disrupted=not done and condition_is_true(status.get("conditions") or (), "DisruptionTarget"),
         disrupted_at=true_since(status, "DisruptionTarget"),
         tolerations=() if done else _staying(spec),

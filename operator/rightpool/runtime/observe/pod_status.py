@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rightpool.api.units import unix_time_of
 from rightpool.workloads.injection import OURS
@@ -14,6 +14,7 @@ from rightpool.workloads.injection import OURS
 _STUCK: Final = frozenset(
     {"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError"}
 )
+_OF_IMAGES: Final = frozenset({"ImagePullBackOff", "ErrImagePull"})
 _CRASHING: Final = "CrashLoopBackOff"
 MAX_OUTPUT: Final = 400  # characters of a container's last output
 
@@ -72,18 +73,34 @@ def true_since(status: Mapping[str, Any], kind: str) -> float | None:
     return None
 
 
-def blocked_by(status: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """Why a pod does not run, and whether a user has to correct it. A program that fails and is started again is not
-    blocked: see `last_end`."""
+class Block(NamedTuple):
+    """Why a pod does not run."""
+
+    text: str | None = None
+    """In Kubernetes' words; None where nothing is known to be in the way."""
+    refused: bool = False
+    """Whether a user has to correct it."""
+    own: bool = False
+    """Whether it is what the job asks for itself, as a ConfigMap that is not there, and no other pool has either. An
+    image that ran elsewhere and can't be pulled here says as much of the pool."""
+
+
+NOT_BLOCKED: Final = Block()
+
+
+def blocked_by(status: Mapping[str, Any]) -> Block:
+    """Why a pod does not run. A program that fails and is started again is not blocked: see `last_end`."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return f"{condition.get('reason', 'Unschedulable')}: {condition.get('message', '')}".strip(": "), False
+            text = f"{condition.get('reason', 'Unschedulable')}: {condition.get('message', '')}".strip(": ")
+            return Block(text, own="volume" in text.lower())  # the scheduler says it nowhere else
     for container in _containers(status):
         waiting = (container.get("state") or {}).get("waiting") or {}
         reason = waiting.get("reason")
         if reason in _STUCK or (reason == _CRASHING and container.get("name") in OURS):
-            return f"container {container.get('name')}: {reason}: {waiting.get('message', '')}".strip(": "), True
-    return None, False
+            text = f"container {container.get('name')}: {reason}: {waiting.get('message', '')}".strip(": ")
+            return Block(text, refused=True, own=reason not in _OF_IMAGES)
+    return NOT_BLOCKED
 
 
 def unprepared(status: Mapping[str, Any]) -> str | None:

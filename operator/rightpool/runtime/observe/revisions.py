@@ -100,6 +100,7 @@ def _state(
         failed=child.state.failed,
         blocked=None if blocked is None else _cut(blocked.blocked),
         refused=blocked is not None and blocked.refused,
+        prevented=blocked is not None and blocked.own_block,
         crash=None if child.ended else _crash(child, pods),
         failures_allowed=counted.allowed if counted is not None and counted.exceeded else None,
         pod_failures=_pod_failures(child, pods),
@@ -152,6 +153,7 @@ def with_unseen(revisions: Mapping[int, RevisionState], now: float) -> Mapping[i
     late = {
         number: altered(
             state,
+            prevented=True,
             blocked=(
                 f"scheduler {state.unseen.scheduler} has not looked at the pods: see that it runs, or remove "
                 "template.spec.schedulerName"
