@@ -6,7 +6,7 @@ Jobs are judged by a server-side dry run; Pod Security judges pods alone, so eac
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from kubernetes.client.exceptions import ApiException
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.pool import LinkKind, Slice
 from rightpool.api.revision import Revision
+from rightpool.api.workload import JobWorkload
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.google import GOOGLE
@@ -63,14 +64,8 @@ INJECTION = Injection(
 )
 
 
-@dataclass(frozen=True)
-class Work:
-    template: dict[str, Any]
-    chip_container: str | None = "trainer"
-    backoff_limit: int | None = None
-    active_deadline_seconds: int | None = None
-    failure_rules: tuple[dict[str, Any], ...] = ()
-    success_policy: dict[str, Any] | None = None
+def work(template: dict[str, Any], **fields: Any) -> JobWorkload:
+    return JobWorkload(template=template, chip_container="trainer", **fields)
 
 
 def template(**container: Any) -> dict[str, Any]:
@@ -120,7 +115,7 @@ def restricted(api: client.ApiClient, namespace: str) -> str:
 
 
 def service_of(owner: Owner, revision: Revision) -> dict[str, Any] | None:
-    hosts = JOB.hosts(Work(template()), child_name(owner.name, revision.revision), revision.placement.replicas)
+    hosts = JOB.hosts(work(template()), child_name(owner.name, revision.revision), revision.placement.replicas)
     return None if hosts is None else build_service(owner, revision, hosts, owner.reference)
 
 
@@ -156,7 +151,7 @@ def test_every_shape_is_accepted(
     injection: Injection | None,
 ) -> None:
     revision = ref(chips, replicas, pool, capacity)
-    job = JOB.build(owner(restricted), Work(template()), "queue", revision, pool, injection)
+    job = JOB.build(owner(restricted), work(template()), "queue", revision, pool, injection)
     stored = dry_run(api, job, service_of(owner(restricted), revision))
     assert stored.spec.completions == replicas
     assert stored.spec.suspend is True
@@ -171,7 +166,7 @@ def test_the_server_assigns_the_guaranteed_class(api: client.ApiClient, restrict
     for container in [wanted["spec"]["initContainers"][0], wanted["spec"]["containers"][1]]:
         container["resources"] = {"limits": amounts}
     revision = ref(1, 1, GPU, CapacityType.ON_DEMAND)
-    job = JOB.build(owner(restricted), Work(wanted), None, revision, GPU, INJECTION)
+    job = JOB.build(owner(restricted), work(wanted), None, revision, GPU, INJECTION)
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -185,14 +180,14 @@ def test_the_server_assigns_the_guaranteed_class(api: client.ApiClient, restrict
 @pytest.mark.parametrize("name", ["7b-finetune", "a" * 58])
 def test_names_at_the_edge_are_accepted(api: client.ApiClient, restricted: str, name: str) -> None:
     revision = ref(8, 2, GPU, CapacityType.ON_DEMAND)
-    job = JOB.build(owner(restricted, name), Work(template()), None, revision, GPU, INJECTION)
+    job = JOB.build(owner(restricted, name), work(template()), None, revision, GPU, INJECTION)
     dry_run(api, job, service_of(owner(restricted, name), revision))
 
 
 def test_on_failure_is_accepted(api: client.ApiClient, restricted: str) -> None:
     wanted = template()
     wanted["spec"]["restartPolicy"] = "OnFailure"
-    job = JOB.build(owner(restricted), Work(wanted), None, ref(4, 1, GPU, CapacityType.ON_DEMAND), GPU, INJECTION)
+    job = JOB.build(owner(restricted), work(wanted), None, ref(4, 1, GPU, CapacityType.ON_DEMAND), GPU, INJECTION)
     dry_run(api, job, None)
 
 
@@ -217,7 +212,7 @@ def test_a_template_with_a_variant_laid_over_it_is_accepted(api: client.ApiClien
     wanted["spec"]["nodeSelector"] = {"disk": "ssd"}
     job = JOB.build(
         owner(restricted),
-        Work(overlaid(wanted, variant)),
+        work(overlaid(wanted, variant)),
         None,
         ref(16, 4, TPU, CapacityType.ON_DEMAND),
         TPU,
@@ -232,7 +227,7 @@ def test_a_template_with_a_variant_laid_over_it_is_accepted(api: client.ApiClien
 def test_the_server_reports_errors_in_a_template(api: client.ApiClient, restricted: str) -> None:
     job = JOB.build(
         owner(restricted),
-        Work(template(image="x", securityContext={"privileged": True})),
+        work(template(image="x", securityContext={"privileged": True})),
         None,
         ref(4, 1, GPU, CapacityType.ON_DEMAND),
         GPU,
