@@ -150,9 +150,9 @@ class Profile:
         that nobody else uses."""
         return (
             self.steadiness is Steadiness.STEADY
-            and self.shared is None
             and self.pods >= self.expected
             and (Field.SAMPLES_PER_SECOND in self.readings or Field.STEPS_PER_SECOND in self.readings)
+            and self.shared is None
         )
 
 

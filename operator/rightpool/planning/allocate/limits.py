@@ -56,7 +56,7 @@ class FleetLimits:
     admitted.
     """
 
-    __slots__ = ("_breaker", "_moves", "_policy", "_share", "_under_way", "outcomes")
+    __slots__ = ("_breaker", "_counted", "_moves", "_policy", "_share", "_under_way", "outcomes")
 
     outcomes: Outcomes
     """Of the last moves to each pool, those of now with what pools have kept."""
@@ -95,6 +95,8 @@ class FleetLimits:
                     continue  # nobody has seen it: it would hold all others back until then
                 if entry.started_at > now - HOUR and entry.outcome not in _UNTOUCHED and _chosen(entry):
                     self._moves += 1
+        # What counts for all: of each namespace no more than its share.
+        self._counted = sum(min(count, self._share) for count in self._under_way.values())
         self.outcomes = outcomes_of(jobs, outcomes or {}, now)
         self._breaker = Breaker(self.outcomes, pools or {}, policy, going, now)
 
@@ -111,9 +113,8 @@ class FleetLimits:
         """Why no more jobs of this one's namespace may be moved at once; None where they may. What a namespace's users
         demand above its share takes no place of others."""
         own = self._under_way[job.key.namespace]
-        all_told = sum(min(count, self._share) for count in self._under_way.values())
-        if all_told >= self._policy.max_concurrent_migrations:
-            return TooManyAtOnce(all_told)
+        if self._counted >= self._policy.max_concurrent_migrations:
+            return TooManyAtOnce(self._counted)
         return TooManyAtOnce(own, of_namespace=True) if own >= self._share else None
 
     def limit_on(self, intent: Intent, job: Job, target: Placement) -> Limit | None:
@@ -131,6 +132,7 @@ class FleetLimits:
 
     def admit(self, job: Job, target: Placement, *, demanded: bool) -> None:
         """A move begins. demanded: by the user's own edit."""
+        self._counted += self._under_way[job.key.namespace] < self._share
         self._under_way[job.key.namespace] += 1
         self._moves += not demanded
         if not demanded:
