@@ -8,8 +8,8 @@ from rightpool.api.choices import CheckpointMode
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 
-# What the clock of a job's node may be behind the operator's. Saves are dated by the former.
-_CLOCK_SKEW_SECONDS: Final = 5.0
+NODE_CLOCK_SKEW_SECONDS: Final = 5.0
+"""What the clock of a job's node may differ from others. Saves, and ends of programs, are dated by it."""
 
 
 def saves_when_asked(job: Job) -> bool:
@@ -27,13 +27,13 @@ def saved_since(job: Job, asked_at: float, before: float | None) -> float | None
     newest one was then."""
     saved = job.observed.checkpoint_at
     # Where no save was known then, an old one may only have been heard of since.
-    known = asked_at - _CLOCK_SKEW_SECONDS if before is None else before
+    known = asked_at - NODE_CLOCK_SKEW_SECONDS if before is None else before
     return saved if saved is not None and saved > known else None
 
 
 def failed_since_asked(child: RevisionState, asked_at: float) -> bool:
     """Whether the program has failed after it was asked to save. It may have been started again since."""
-    return child.failed_since(asked_at - _CLOCK_SKEW_SECONDS)
+    return child.failed_since(asked_at - NODE_CLOCK_SKEW_SECONDS)
 
 
 def waited_for_save(job: Job, asked_at: float, now: float) -> bool:

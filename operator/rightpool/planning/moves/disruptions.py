@@ -15,13 +15,12 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.state import MAX_DISRUPTIONS
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import PodFailure, RevisionState
+from rightpool.planning.jobs.saving import NODE_CLOCK_SKEW_SECONDS
 from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.ending import end_migration
 from rightpool.planning.moves.setback import GangDisrupted
 from rightpool.planning.moves.words import Words
 
-# What the clock of a node may be behind or ahead of the API server's.
-_CLOCK_SKEW_SECONDS: Final = 5.0
 # PyTorch waits for a lost peer for ten minutes with NCCL, half an hour with Gloo; and the peer has its grace period.
 _LATEST_FAILURE_SECONDS: Final = 2400.0
 
@@ -56,8 +55,8 @@ def _peers(at: float, failures: tuple[PodFailure, ...]) -> set[int]:
     there = {
         number
         for number, failure in enumerate(failures)
-        if failure.bound_at <= at + _CLOCK_SKEW_SECONDS
-        and -_CLOCK_SKEW_SECONDS <= failure.at - at <= _LATEST_FAILURE_SECONDS
+        if failure.bound_at <= at + NODE_CLOCK_SKEW_SECONDS
+        and -NODE_CLOCK_SKEW_SECONDS <= failure.at - at <= _LATEST_FAILURE_SECONDS
     }
     last = max((failures[number].at for number in there), default=0.0)
     return there | {number for number, failure in enumerate(failures) if at < failure.bound_at <= last}
