@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from rightpool.api.choices import Batch
-from rightpool.api.placement import Placement
+from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.pool import LinkKind
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -66,8 +66,10 @@ def catalog() -> Catalog:
     return _CATALOG[0]
 
 
-def pool(name: str, chip: str, price: float, chips: int = 1024, per_node: int = 8) -> SimulatedPool:
-    """A pool with all of its chips free."""
+def pool(
+    name: str, chip: str, price: float, chips: int = 1024, per_node: int = 8, *, spot: bool = False
+) -> SimulatedPool:
+    """A pool with all of its chips free. spot: whether they are spot capacity, at that price."""
     accelerator = catalog().get(chip)
     intra, inter = accelerator.intra_link, Link(LinkKind.ETHERNET, 20e9)
     return SimulatedPool(
@@ -79,7 +81,7 @@ def pool(name: str, chip: str, price: float, chips: int = 1024, per_node: int = 
             {},
             intra,
             inter,
-            Price(price),
+            Price(spot=price) if spot else Price(price),
             total=chips,
             free=chips,
             nodes=chips // per_node,
@@ -135,7 +137,8 @@ class Maker:
         key = JobKey("team", f"job-{number:04d}")
         base = 200.0 * chips * float(draw.uniform(0.5, 2.0))
         pools = {pool.pool.name: pool.pool for pool in self.pools}
-        start = Placement(home, chips, 1)
+        bought = CapacityType.ON_DEMAND if pools[home].price.spot is None else CapacityType.SPOT
+        start = Placement(home, chips, 1, bought)
         job = Job(key, f"{key}-{self.seed}", 1, BEGAN + delay, made, "h")
         simulated = SimulatedJob(
             job=job,

@@ -46,12 +46,14 @@ class SimulatedChild:
     succeeded: bool = False
     """Whether it has done all that the job consumes."""
     steps: float = 0.0
-    """That it has made."""
+    """That its processes have made."""
+    disrupted_at: float | None = None
+    """When its pods were last taken away."""
 
     def bind(self, pool: SimulatedPool, now: float) -> bool:
         """Take chips, if there are any. Whether it has some."""
         if self.nodes is None and self.deleted_at is None and not self.succeeded:
-            self.nodes = None if pool.gone else pool.bind(self.placement)
+            self.nodes = pool.bind(self.placement) if pool.has_nodes(now) else None
             self.bound_at = None if self.nodes is None else now
             if self.nodes is not None:
                 self.unschedulable_since = None
@@ -64,6 +66,11 @@ class SimulatedChild:
         if self.nodes is not None:
             pool.release(self.placement, self.nodes)
             self.nodes = None
+
+    def lose_nodes(self, pool: SimulatedPool, at: float) -> None:
+        """Its nodes are not there any more; other pods begin where the newest save is."""
+        self.release(pool)
+        self.bound_at, self.disrupted_at, self.save_asked_at, self.steps = None, at, None, 0.0
 
     def runs(self, now: float, delays: Delays) -> bool:
         """Whether all its containers run."""
@@ -88,5 +95,6 @@ class SimulatedChild:
             succeeded=self.succeeded,
             blocked="Unschedulable: no node has enough free chips" if waiting else None,
             unschedulable_since=self.unschedulable_since if waiting else None,
+            disrupted_at=self.disrupted_at,
             started_at=self.created_at,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from rightpool.api.placement import Placement
@@ -18,6 +19,10 @@ class SimulatedPool:
     """As it is without any pod."""
     gone: bool = False
     """Whether it, with its nodes, is not there now."""
+    taken_at: float = -math.inf
+    """When its nodes were last taken away, as spot capacity is, Unix seconds; -inf where they never were."""
+    back_at: float = -math.inf
+    """When others came in their place."""
     free: list[int] = field(init=False)
     """By node."""
     charged: float = field(init=False)
@@ -26,7 +31,8 @@ class SimulatedPool:
 
     def __post_init__(self) -> None:
         self.free = [self.pool.chips_per_node] * (self.pool.total // self.pool.chips_per_node)
-        self.charged = self.pool.price.on_demand or 0.0
+        price = self.pool.price
+        self.charged = (price.spot if price.on_demand is None else price.on_demand) or 0.0
 
     def priced(self, dollars: float, charged: float | None = None) -> None:
         """A chip-hour is said to cost this from now on. charged: what it costs where that is a mistake."""
@@ -39,8 +45,18 @@ class SimulatedPool:
         if prices != self.pool.prices:
             self.pool, self._seen = replace(self.pool, prices=prices), None
 
-    def seen(self) -> Pool:
-        """The pool as the operator sees it now."""
+    def take(self, now: float, until: float) -> None:
+        """All of its nodes are taken away now, and what is on them ends; others come at `until`. Unix seconds."""
+        self.taken_at, self.back_at, self._seen = now, until, None
+
+    def has_nodes(self, now: float) -> bool:
+        """Whether pods can be there. now: Unix seconds."""
+        return not self.gone and not self.taken_at <= now < self.back_at
+
+    def seen(self, now: float) -> Pool:
+        """The pool as the operator sees it now, Unix seconds."""
+        if not self.has_nodes(now):
+            return replace(self.pool, total=0, free=0, nodes=0, open_nodes=())
         if self._seen is None:
             nodes = tuple(OpenNode(f"node-{number}", free) for number, free in enumerate(self.free) if free)
             self._seen = replace(self.pool, free=sum(self.free), nodes=len(self.free), open_nodes=nodes)

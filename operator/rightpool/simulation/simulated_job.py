@@ -58,6 +58,8 @@ class SimulatedJob:
     """What of that is another one on a placement."""
     total: float = math.inf
     """Samples that it consumes."""
+    saves_every: float = math.inf
+    """Seconds between saves that nobody asks for."""
     saves: Callable[[Placement], bool] = lambda _: True
     """Whether the program saves on a placement when it is asked to."""
     delays: Delays = field(default_factory=Delays)
@@ -89,9 +91,9 @@ class SimulatedJob:
         for number in list(self.children):
             child = self.children[number]
             pool = pools[child.placement.pool]
-            if pool.gone:
+            if child.nodes is not None and (not pool.has_nodes(begin) or (child.bound_at or 0.0) < pool.taken_at):
                 self.truth.done = self.truth.saved
-                child.release(pool)
+                child.lose_nodes(pool, begin)
             if child.nodes is not None:
                 self.truth.spent += pool.charged * child.placement.chips * self.step / 3600.0
             if child.deleted_at is not None:
@@ -121,7 +123,8 @@ class SimulatedJob:
         truth.done += rate * self.step
         truth.worked += rate * self.step
         child.steps += rate * self.step / BATCH
-        if child.save_asked_at is not None and end >= child.save_asked_at + self.delays.save:
+        asked = child.save_asked_at is not None and end >= child.save_asked_at + self.delays.save
+        if asked or end - max(self.saved_at or 0.0, child.works_from(self.delays)) >= self.saves_every:
             truth.saved, self.saved_at, child.save_asked_at = truth.done, end, None
         if truth.done >= self.total:
             child.succeeded, truth.finished_at, truth.saved = True, end, truth.done

@@ -69,7 +69,7 @@ class Simulator:
         now = self.now
         for simulated in self.jobs.values():
             simulated.live(self.pools, now)
-        pools = {name: pool.seen() for name, pool in self.pools.items() if not pool.gone}
+        pools = {name: pool.seen(now) for name, pool in self.pools.items() if not pool.gone}
         jobs = {key: simulated.observed(pools, now) for key, simulated in self.jobs.items()}
         fleet = Fleet(jobs, pools, self.policy, now, outcomes=self.outcomes)
         self._plan = plan(fleet, self.predictor, self.allocator, self._plan)

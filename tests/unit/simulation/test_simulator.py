@@ -85,3 +85,25 @@ def test_pods_wait_where_no_node_has_room() -> None:
     running = [job for job in jobs if any(child.nodes is not None for child in job.children.values())]
     assert len(running) == 2
     assert all(free >= 0 for made in simulator.pools.values() for free in made.free)
+
+
+def test_spot_nodes_that_are_taken_away_end_what_is_on_them() -> None:
+    """What no save holds is done again, and pods find no chips until other nodes come."""
+    pools = [pool("here", CHIP, 3.0, 8, spot=True)]
+    simulator, maker = world(pools), Maker(1, "quiet", pools, 12.0)
+    job = maker.job("here", 4, placement={"capacity": "Spot"})
+    job.saves_every = 1200.0
+    simulator.add([job])
+    simulator.run(BEGAN + HOUR)
+    done, saved = job.truth.done, job.truth.saved
+    assert 0.0 < saved < done
+    pools[0].take(simulator.now, simulator.now + 900.0)
+    simulator.run(simulator.now + 600.0)
+    (child,) = job.children.values()
+    seen = child.seen(simulator.now, job.delays)
+    assert job.truth.done == saved and seen.disrupted_at == BEGAN + HOUR
+    assert seen.unschedulable_since is not None and seen.holding == 0 and pools[0].seen(simulator.now).free == 0
+    simulator.run(simulator.now + 1200.0)
+    assert job.truth.done > saved and job.truth.spent == pytest.approx(12.0 * 1.25, rel=0.02), (
+        "nothing is paid while there are none"
+    )
