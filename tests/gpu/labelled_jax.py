@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from labelled_loop import Clock, counted, small, wait_for_line
+from labelled_loop import Clock, counted, small, wait_for_turn
 
 
 def _jax_layers(width: int, count: int, dtype: Any) -> tuple[Any, Callable[[Any, Any], Any]]:
@@ -31,7 +31,7 @@ def jax_elementwise(clock: Clock) -> None:
     import jax
     import jax.numpy as jnp
 
-    wait_for_line()
+    wait_for_turn()
 
     @jax.jit
     def step(scale: Any, x: Any) -> Any:
@@ -49,7 +49,7 @@ def jax_scan(clock: Clock) -> None:
     import jax
     import jax.numpy as jnp
 
-    wait_for_line()
+    wait_for_turn()
     width = small(4096, 32)
     weights, step = _jax_layers(width, 4, jnp.bfloat16)
     rows = jax.random.normal(jax.random.key(1), (width, width), jnp.bfloat16)
@@ -77,7 +77,7 @@ def jax_flax_bf16(clock: Clock) -> None:
                 )
             return linen.Dense(10)(x)
 
-    wait_for_line()
+    wait_for_turn()
     net, optimizer = Net(), optax.adamw(1e-4)
     x = jax.random.normal(jax.random.key(0), (small(16384, 8), small(4096, 32)), jnp.bfloat16)
     y = jnp.zeros(x.shape[0], jnp.int32)
@@ -103,7 +103,7 @@ def jax_host_loop(clock: Clock) -> None:
     import jax
     import jax.numpy as jnp
 
-    wait_for_line()
+    wait_for_turn()
     weights, step = _jax_layers(small(1024, 32), 4, jnp.float32)
     compiled = jax.jit(step)
     x = jnp.ones((256, small(1024, 32)), jnp.float32)
@@ -118,7 +118,7 @@ def jax_starved(clock: Clock) -> None:
     import jax.numpy as jnp
     import numpy
 
-    wait_for_line()
+    wait_for_turn()
 
     def batches() -> Iterator[Any]:
         made = numpy.random.default_rng(0)
@@ -141,7 +141,7 @@ def jax_donated(clock: Clock) -> None:
     import optax
     from flax import nnx
 
-    wait_for_line()
+    wait_for_turn()
     width = small(4096, 32)
 
     class Net(nnx.Module):

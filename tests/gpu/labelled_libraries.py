@@ -13,16 +13,16 @@ import tempfile
 from typing import Any
 
 if __name__ == "__main__":  # else only the labels are read, and this folder is on no path
-    from labelled_loop import CPU, Clock, counted, device, small, wait_for_line
+    from labelled_loop import CPU, Clock, counted, device, small, wait_for_turn
 
 # Name → (classes that are true of it, GPUs, seconds).
 LIBRARIES: dict[str, tuple[tuple[str, ...], int, int]] = {
-    "trainer_gpt2": (("Compute", "MemoryBandwidth"), 1, 28),
-    "peft_lora": (("Compute", "MemoryBandwidth"), 1, 24),
-    "generate_one": (("HostBound",), 1, 24),
-    "int8_products": (("Compute",), 1, 22),
-    "graph_network": (("MemoryBandwidth",), 1, 24),
-    "detection": (("HostBound",), 1, 28),
+    "trainer_gpt2": (("Compute", "MemoryBandwidth"), 1, 24),
+    "peft_lora": (("Compute", "MemoryBandwidth"), 1, 22),
+    "generate_one": (("HostBound",), 1, 18),
+    "int8_products": (("Compute",), 1, 17),
+    "graph_network": (("MemoryBandwidth",), 1, 20),
+    "detection": (("HostBound",), 1, 22),
     "jax_donated": (("Compute",), 1, 24),
 }
 
@@ -32,7 +32,7 @@ def trainer_gpt2(clock: Clock) -> None:
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback, TrainingArguments
 
-    wait_for_line()
+    wait_for_turn()
     width, length = small(1024, 64), small(1024, 32)
     config = GPT2Config(n_layer=small(12, 2), n_embd=width, n_head=width // 64, n_positions=length)
 
@@ -83,7 +83,7 @@ def peft_lora(clock: Clock) -> None:
     from peft import LoraConfig, get_peft_model
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    wait_for_line()
+    wait_for_turn()
     width = small(2048, 64)
     config = LlamaConfig(
         hidden_size=width,
@@ -116,7 +116,7 @@ def generate_one(clock: Clock) -> None:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    wait_for_line()
+    wait_for_turn()
     config = LlamaConfig(
         hidden_size=small(1024, 64),
         intermediate_size=small(2816, 64),
@@ -135,7 +135,7 @@ def int8_products(clock: Clock) -> None:
     """A quantised model serves: products of 8-bit integers, no gradients."""
     import torch
 
-    wait_for_line()
+    wait_for_turn()
     width = small(8192, 64)
     weights = [torch.randint(-127, 127, (width, width), dtype=torch.int8, device=device()) for _ in range(8)]
     rows = torch.randint(-127, 127, (2 * width, width), dtype=torch.int8, device=device())
@@ -152,7 +152,7 @@ def graph_network(clock: Clock) -> None:
     import torch
     from torch_geometric.nn import GraphSAGE
 
-    wait_for_line()
+    wait_for_turn()
     nodes = small(1_000_000, 100)
     x = torch.randn(nodes, 128, device=device())
     edges = torch.randint(0, nodes, (2, small(10_000_000, 500)), device=device())
@@ -175,7 +175,7 @@ def detection(clock: Clock) -> None:
     import torch
     from torchvision.models.detection import fasterrcnn_mobilenet_v3_large_320_fpn
 
-    wait_for_line()
+    wait_for_turn()
     net = fasterrcnn_mobilenet_v3_large_320_fpn(weights=None, weights_backbone=None).to(device())
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
     pictures = [torch.rand(3, 320, 320, device=device()) for _ in range(2)]

@@ -24,9 +24,9 @@ class Clock:
         return time.monotonic() > self._until
 
 
-def wait_for_line() -> None:
-    """Wait for a line: the libraries are imported, and nothing was asked of the GPU."""
-    sys.stdin.readline()
+def wait_for_turn() -> None:
+    """Wait for a letter, one for each process: the libraries are imported, and nothing was asked of the GPU."""
+    os.read(sys.stdin.fileno(), 1)
 
 
 def counted(steps: int, samples: int) -> None:

@@ -3,7 +3,7 @@
 
     python labelled_models.py NAME SECONDS
 
-Each imports its libraries, waits for a line on its standard input, and trains for so many seconds from its first step
+Each imports its libraries, waits for a letter on its standard input, and trains for so many seconds from its first step
 on. Data is made up. Where two classes are given, parts of the step are of either kind.
 """
 
@@ -17,34 +17,34 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 if __name__ == "__main__":  # else only the labels are read, and this folder is on no path
-    from labelled_loop import CPU, Clock, device, small, train, wait_for_line
+    from labelled_loop import CPU, Clock, device, small, train, wait_for_turn
 
 # Name → (classes that are true of it, GPUs, seconds).
 MODELS: dict[str, tuple[tuple[str, ...], int, int]] = {
-    "resnet50_amp": (("Compute", "MemoryBandwidth"), 1, 22),
-    "timm_vit": (("Compute", "MemoryBandwidth"), 1, 22),
-    "transformers_gpt2": (("Compute", "MemoryBandwidth"), 1, 22),
-    "accelerate_bert_fp32": (("Compute",), 1, 22),
-    "lightning_mlp": (("HostBound", "InputBound"), 1, 36),
-    "jpeg_workers": (("InputBound",), 1, 36),
-    "matmul_tf32": (("Compute",), 1, 22),
-    "matmul_fp8": (("Compute",), 1, 22),
-    "flash_attention": (("Compute",), 1, 22),
-    "layer_norms": (("MemoryBandwidth",), 1, 22),
-    "dense_embedding": (("MemoryBandwidth",), 1, 22),
-    "gan": (("HostBound",), 1, 36),
-    "actor_critic": (("HostBound",), 1, 36),
-    "evaluations": (("Compute", "MemoryBandwidth"), 1, 22),
-    "accumulation": (("Compute",), 1, 22),
-    "compiled_gpt": (("Compute", "MemoryBandwidth"), 1, 22),
-    "compiling": (("Unknown", "HostBound"), 1, 36),
-    "bursts": (("HostBound",), 1, 30),
-    "pageable_copies": (("HostBound", "InputBound"), 1, 36),
-    "jax_elementwise": (("MemoryBandwidth",), 1, 22),
-    "jax_scan": (("Compute",), 1, 36),
-    "jax_flax_bf16": (("Compute",), 1, 36),
-    "jax_host_loop": (("HostBound",), 1, 36),
-    "jax_starved": (("InputBound", "HostBound"), 1, 22),
+    "resnet50_amp": (("Compute", "MemoryBandwidth"), 1, 18),
+    "timm_vit": (("Compute", "MemoryBandwidth"), 1, 18),
+    "transformers_gpt2": (("Compute", "MemoryBandwidth"), 1, 18),
+    "accelerate_bert_fp32": (("Compute",), 1, 18),
+    "lightning_mlp": (("HostBound", "InputBound"), 1, 20),
+    "jpeg_workers": (("InputBound",), 1, 22),
+    "matmul_tf32": (("Compute",), 1, 17),
+    "matmul_fp8": (("Compute",), 1, 17),
+    "flash_attention": (("Compute",), 1, 17),
+    "layer_norms": (("MemoryBandwidth",), 1, 17),
+    "dense_embedding": (("MemoryBandwidth",), 1, 17),
+    "gan": (("HostBound",), 1, 20),
+    "actor_critic": (("HostBound",), 1, 20),
+    "evaluations": (("Compute", "MemoryBandwidth"), 1, 17),
+    "accumulation": (("Compute",), 1, 17),
+    "compiled_gpt": (("Compute", "MemoryBandwidth"), 1, 20),
+    "compiling": (("Unknown", "HostBound"), 1, 32),
+    "bursts": (("HostBound",), 1, 24),
+    "pageable_copies": (("HostBound", "InputBound"), 1, 20),
+    "jax_elementwise": (("MemoryBandwidth",), 1, 20),
+    "jax_scan": (("Compute",), 1, 30),
+    "jax_flax_bf16": (("Compute",), 1, 26),
+    "jax_host_loop": (("HostBound",), 1, 22),
+    "jax_starved": (("InputBound", "HostBound"), 1, 20),
 }
 
 
@@ -61,7 +61,7 @@ def resnet50_amp(clock: Clock) -> None:
     import torch
     from torchvision.models import resnet50
 
-    wait_for_line()
+    wait_for_turn()
     net = resnet50().to(device(), memory_format=torch.channels_last)
     train(clock, net, pictures(small(256, 2)))
 
@@ -69,7 +69,7 @@ def resnet50_amp(clock: Clock) -> None:
 def timm_vit(clock: Clock) -> None:
     import timm
 
-    wait_for_line()
+    wait_for_turn()
     net = timm.create_model("vit_tiny_patch16_224" if CPU else "vit_large_patch16_224", pretrained=False).to(device())
     train(clock, net, pictures(small(64, 2), size=224))
 
@@ -78,7 +78,7 @@ def transformers_gpt2(clock: Clock) -> None:
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    wait_for_line()
+    wait_for_turn()
     width = small(1024, 64)
     config = GPT2Config(n_layer=small(16, 2), n_embd=width, n_head=width // 64, n_positions=1024)
     net = GPT2LMHeadModel(config).to(device())
@@ -98,7 +98,7 @@ def accelerate_bert_fp32(clock: Clock) -> None:
     from torch.utils.data import DataLoader, TensorDataset
     from transformers import BertConfig, BertForSequenceClassification
 
-    wait_for_line()
+    wait_for_turn()
     torch.backends.cuda.matmul.allow_tf32 = False
     accelerator = Accelerator(cpu=CPU)
     shape = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 2} if CPU else {}
@@ -134,7 +134,7 @@ def lightning_mlp(clock: Clock) -> None:
         def configure_optimizers(self) -> Any:
             return torch.optim.Adam(self.parameters(), lr=1e-3)
 
-    wait_for_line()
+    wait_for_turn()
     rows = TensorDataset(torch.randn(200_000, 64), torch.randint(0, 10, (200_000,)))
     trainer = lightning.Trainer(
         max_epochs=-1, logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
@@ -163,7 +163,7 @@ def jpeg_workers(clock: Clock) -> None:
         def __getitem__(self, index: int) -> Any:
             return prepare(Image.open(io.BytesIO(encoded)).convert("RGB")), index % 10
 
-    wait_for_line()
+    wait_for_turn()
     loader = DataLoader(Pictures(), batch_size=small(128, 8), num_workers=4, pin_memory=not CPU, shuffle=True)
     batches: Iterator[Any] = iter(loader)
 
@@ -183,7 +183,7 @@ def _layers(width: int, count: int, dtype: Any = None) -> Any:
 def matmul_tf32(clock: Clock) -> None:
     import torch
 
-    wait_for_line()
+    wait_for_turn()
     torch.set_float32_matmul_precision("high")
     width = small(8192, 64)
     y = torch.randint(0, width, (width,), device=device())
@@ -195,7 +195,7 @@ def matmul_fp8(clock: Clock) -> None:
     """Matrix products of 8-bit floats, the weights kept in bfloat16: their gradient is the product's transpose."""
     import torch
 
-    wait_for_line()
+    wait_for_turn()
     width = small(16384, 64)
     weight = torch.nn.Parameter(torch.randn(width, width, device=device(), dtype=torch.bfloat16) * 0.01)
     optimizer = torch.optim.SGD([weight], lr=1e-6)
@@ -230,7 +230,7 @@ def flash_attention(clock: Clock) -> None:
             mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             return self.out(mixed.transpose(1, 2).reshape(rows, length, width)).mean(1)
 
-    wait_for_line()
+    wait_for_turn()
     width = small(2048, 128)
     x = torch.randn(small(2, 1), small(32768, 64), width, device=device())
     y = torch.zeros(x.shape[0], dtype=torch.long, device=device())
@@ -241,7 +241,7 @@ def layer_norms(clock: Clock) -> None:
     import torch
     from torch import nn
 
-    wait_for_line()
+    wait_for_turn()
     width = small(4096, 64)
     blocks = [nn.Sequential(nn.LayerNorm(width), nn.GELU()) for _ in range(12)]
     net = nn.Sequential(*blocks).to(device())
@@ -255,7 +255,7 @@ def dense_embedding(clock: Clock) -> None:
     import torch
     from torch import nn
 
-    wait_for_line()
+    wait_for_turn()
     rows = small(8_000_000, 1000)
     net = nn.Sequential(nn.EmbeddingBag(rows, 128), nn.Linear(128, 16)).to(device())
     x = torch.randint(0, rows, (4096, 16), device=device())
@@ -267,7 +267,7 @@ def gan(clock: Clock) -> None:
     import torch
     from torch import nn
 
-    wait_for_line()
+    wait_for_turn()
     generator = nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 64)).to(device())
     critic = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 1)).to(device())
     makes = torch.optim.Adam(generator.parameters(), lr=1e-4)
@@ -293,7 +293,7 @@ def actor_critic(clock: Clock) -> None:
     import torch
     from torch import nn
 
-    wait_for_line()
+    wait_for_turn()
     policy = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 2)).to(device())
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
     state = [0.0, 0.0, 0.05, 0.0]
@@ -351,7 +351,7 @@ def evaluations(clock: Clock) -> None:
     import torch
     from torch.nn import functional
 
-    wait_for_line()
+    wait_for_turn()
     net, batch = _gpt(small(2048, 64), small(8, 1)), _sequences()
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-5)
     while not clock.over():
@@ -371,7 +371,7 @@ def evaluations(clock: Clock) -> None:
 def accumulation(clock: Clock) -> None:
     import torch
 
-    wait_for_line()
+    wait_for_turn()
     width = small(8192, 64)
     net = _layers(width, 8, torch.bfloat16)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-6)
@@ -386,7 +386,7 @@ def accumulation(clock: Clock) -> None:
 def compiled_gpt(clock: Clock) -> None:
     import torch
 
-    wait_for_line()
+    wait_for_turn()
     net, batch = torch.compile(_gpt(small(2048, 64), small(8, 1))), _sequences()
     with torch.autocast(device().type, torch.bfloat16):
         net(batch()[0]).sum().backward()
@@ -397,7 +397,7 @@ def compiling(clock: Clock) -> None:
     """Each step has another shape, and compiles anew."""
     import torch
 
-    wait_for_line()
+    wait_for_turn()
     torch._dynamo.config.recompile_limit = 10_000
     torch._dynamo.config.accumulated_recompile_limit = 100_000
     net = torch.compile(_gpt(256, 6), dynamic=False)
@@ -413,7 +413,7 @@ def bursts(clock: Clock) -> None:
     """A notebook: half a second of steps, then five seconds of looking at them."""
     import torch
 
-    wait_for_line()
+    wait_for_turn()
     width = small(4096, 64)
     net = _layers(width, 4, torch.bfloat16)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
@@ -432,7 +432,7 @@ def pageable_copies(clock: Clock) -> None:
     import torch
     from torch import nn
 
-    wait_for_line()
+    wait_for_turn()
     net = nn.Linear(1024, 10).to(device())
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4)
     x = torch.randn(small(262_144, 64), 1024)

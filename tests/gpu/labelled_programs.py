@@ -2,8 +2,8 @@
 
     python labelled_programs.py NAME SECONDS
 
-Each trains for so many seconds from its first steps on, and ends. Imports nothing but torch, and jax where its name
-says so.
+Each waits as those of `labelled_models` do, trains for so many seconds from its first steps on, and ends. Imports
+nothing but torch, and jax where its name says so.
 """
 
 from __future__ import annotations
@@ -13,32 +13,35 @@ import sys
 import time
 from typing import Any
 
+if __name__ == "__main__":  # else only the labels are read, and this folder is on no path
+    from labelled_loop import wait_for_turn
+
 # Name → (classes that are true of it, GPUs, seconds).
 PROGRAMS: dict[str, tuple[tuple[str, ...], int, int]] = {
-    "matmul_bf16": (("Compute",), 1, 30),
-    "gpt_fp32": (("Compute",), 1, 30),
-    "gpt_bf16": (("Compute", "MemoryBandwidth"), 1, 30),
-    "matmul_fp64": (("Compute",), 1, 30),
-    "elementwise": (("MemoryBandwidth",), 1, 30),
-    "big_optimizer": (("MemoryBandwidth",), 1, 30),
-    "starved_loader": (("InputBound",), 1, 30),
-    "slow_batches": (("InputBound",), 1, 44),
-    "tiny_batches": (("HostBound",), 1, 30),
-    "host_work": (("HostBound",), 1, 30),
-    "copy_loop": (("HostBound",), 1, 30),
-    "full_memory": (("MemoryCapacity",), 1, 30),
-    "no_optimizer": (("Compute",), 1, 30),
-    "hang": (("Idle",), 1, 36),
-    "jax_matmul": (("Compute",), 1, 30),
-    "jax_tiny": (("HostBound",), 1, 30),
-    "ddp_even": (("Compute",), 2, 30),
-    "ddp_straggler": (("Straggler",), 2, 30),
-    "ddp_starved": (("InputBound",), 2, 30),
-    "ddp_no_peer_access": (("CommunicationBound",), 2, 32),
-    "ddp_gradients": (("CommunicationBound",), 2, 32),
-    "fsdp_no_peer_access": (("CommunicationBound",), 2, 32),
-    "jax_mesh": (("Compute",), 2, 32),
-    "fsdp_tiny": (("CommunicationBound", "HostBound"), 2, 32),
+    "matmul_bf16": (("Compute",), 1, 17),
+    "gpt_fp32": (("Compute",), 1, 17),
+    "gpt_bf16": (("Compute", "MemoryBandwidth"), 1, 17),
+    "matmul_fp64": (("Compute",), 1, 17),
+    "elementwise": (("MemoryBandwidth",), 1, 17),
+    "big_optimizer": (("MemoryBandwidth",), 1, 17),
+    "starved_loader": (("InputBound",), 1, 18),
+    "slow_batches": (("InputBound",), 1, 34),
+    "tiny_batches": (("HostBound",), 1, 20),
+    "host_work": (("HostBound",), 1, 20),
+    "copy_loop": (("HostBound",), 1, 17),
+    "full_memory": (("MemoryCapacity",), 1, 17),
+    "no_optimizer": (("Compute",), 1, 17),
+    "hang": (("Idle",), 1, 26),
+    "jax_matmul": (("Compute",), 1, 20),
+    "jax_tiny": (("HostBound",), 1, 20),
+    "ddp_even": (("Compute",), 2, 22),
+    "ddp_straggler": (("Straggler",), 2, 22),
+    "ddp_starved": (("InputBound",), 2, 22),
+    "ddp_no_peer_access": (("CommunicationBound",), 2, 22),
+    "ddp_gradients": (("CommunicationBound",), 2, 22),
+    "fsdp_no_peer_access": (("CommunicationBound",), 2, 22),
+    "jax_mesh": (("Compute",), 2, 22),
+    "fsdp_tiny": (("CommunicationBound", "HostBound"), 2, 22),
 }
 
 
@@ -54,8 +57,8 @@ def run_torch(name: str, seconds: float) -> None:
     import torch
     from torch import nn
 
+    wait_for_turn()
     until: float | None = None
-
     rank, local = int(os.environ.get("RANK", "0")), int(os.environ.get("LOCAL_RANK", "0"))
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", local) if cuda else torch.device("cpu")
@@ -189,7 +192,8 @@ def run_torch(name: str, seconds: float) -> None:
         while not over():
             net(x()).mean().backward()
     elif name == "hang":
-        until_then = time.monotonic() + 12
+        trains = seconds / 3
+        until_then = time.monotonic() + trains
         net, x = mlp(1024, 4), fixed(1024, 1024)
         optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
         while time.monotonic() < until_then:
@@ -197,7 +201,7 @@ def run_torch(name: str, seconds: float) -> None:
             optimizer.step()
             if cuda:
                 torch.cuda.synchronize()
-        time.sleep(seconds - 12)
+        time.sleep(seconds - trains)
     elif name in ("ddp_even", "ddp_straggler"):
         net = wrapped(mlp(size, 8, torch.bfloat16))
         x = fixed(2 * size, size, dtype=torch.bfloat16)
@@ -233,6 +237,7 @@ def run_jax(name: str, seconds: float) -> None:
     import jax
     import jax.numpy as jnp
 
+    wait_for_turn()
     large = name in ("jax_matmul", "jax_mesh")
     width, rows, layers = (4096, 8192, 8) if large else (64, 8, 30)
     dtype = jnp.bfloat16 if large else jnp.float32

@@ -3,12 +3,12 @@
     PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.labelled_runs [--minutes 8] [--only NAME …] [--record FILE]
     PYTHONPATH=operator python -m tests.gpu.labelled_runs --judge FILE [--profiles FILE]
 
-The first runs as many programs as fit into the time, each alone, and keeps the pages of its sidecar. It needs torch
-with CUDA, and `pynvml` (nvidia-ml-py) for the counters. Pages are judged by the operator's own code: where its
-dependencies (pydantic) are missing, record there and judge elsewhere. Left out are programs for another number of GPUs
-than the machine has, as a pod sees only its own chips, and those in JAX where there is none. Prints a Markdown table.
-With --profiles, a line of JSON for each run is added to a file, as tests/unit/profiles reads them. Exits 1 if a class
-is wrong, 2 without a GPU.
+The first runs as many programs as fit into the time, each with its GPUs for itself, and keeps the pages of its sidecar.
+It needs torch with CUDA, and `pynvml` (nvidia-ml-py) for the counters. Programs for one GPU run on each at once, before
+them those for all; left out are those for another number, and those in JAX where there is none. Pages are judged by the
+operator's own code: where its dependencies (pydantic) are missing, record there and judge elsewhere. Prints a Markdown
+table. With --profiles, a line of JSON for each run is added to a file, as tests/unit/profiles reads them. Exits 1 if a
+class is wrong, 2 without a GPU.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import argparse
 import contextlib
 import gzip
 import importlib.util
-import itertools
 import json
 import re
 import sys
 import time
 import urllib.request
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,9 +33,10 @@ from tests.gpu.labelled_models import MODELS
 from tests.gpu.labelled_programs import PROGRAMS
 from tests.gpu.pod import Pod
 
-WINDOW = 14.0  # seconds that a profile covers, right before the program's end
+WINDOW = 8.0  # seconds that a profile covers, right before the program's end
 _INTERVAL = 1.0
-_LONGEST_START = 200.0  # seconds until a program trains, at most
+_SPAN = 5  # seconds that rates and ratios are taken over
+_LONGEST_START = 90.0  # seconds until a program trains, at most
 _AROUND = 20.0  # seconds that a program takes beside its own
 _ALL = PROGRAMS | MODELS | LIBRARIES
 
@@ -65,7 +67,7 @@ def main() -> int:
 
 
 def record(seconds: float, only: list[str] | None, *, cpu: bool) -> Recording:
-    """Run the programs; the pages of each, one a second."""
+    """Run the programs: those for all GPUs, then the others, one on each at a time. The pages of each, one a second."""
     if cpu:
         gpus, chip, limit = 2, "H200-SXM-141GB", None
     else:
@@ -75,53 +77,69 @@ def record(seconds: float, only: list[str] | None, *, cpu: bool) -> Recording:
         found = machine._ask_smi("name,power.limit")
         gpus, chip, limit = len(found), found[0][0], found[0][1]
     has_jax = importlib.util.find_spec("jax") is not None
+    wanted = [name for name in only or _ALL if has_jax or not name.startswith("jax_")]
+    wanted.sort(key=lambda name: -_ALL[name][2])  # a lane that is through early waits for the other's last one
     deadline = time.monotonic() + seconds
-    queue = [
-        name for name in only or _ALL if (_ALL[name][1] == gpus or cpu) and (has_jax or not name.startswith("jax_"))
-    ]
-    runs = []
-    ahead: Run | None = None
-    try:
-        for name, then in itertools.zip_longest(queue, queue[1:]):
-            labels, wants, lasts = _ALL[name]
-            if deadline - time.monotonic() < lasts + _AROUND:
-                print(f"{name}: no time is left for it", flush=True)
-                continue
-            waiting, ahead = ahead, None
-            if waiting is not None and waiting.name != name:  # its own turn was skipped
-                waiting.__exit__()
-                waiting = None
-            with waiting or Run(name) as run:
-                # The next one imports its libraries meanwhile, on processors that this one does not need.
-                ahead = Run(then) if then in MODELS | LIBRARIES else None
-                runs.append({"name": name, "labels": labels, "gpus": wants, **run.record()})
-    finally:
-        if ahead is not None:
-            ahead.__exit__()
+    runs: list[Recording] = []
+    every = tuple(range(gpus))
+    for width in sorted({gpus, 1}, reverse=True):
+        lanes = [every] if width == gpus else [(one,) for one in every]
+        queue = deque(name for name in wanted if _ALL[name][1] == width)
+        with ThreadPoolExecutor(len(lanes)) as threads:
+            for lane in [threads.submit(_runs, queue, lane, deadline) for lane in lanes]:
+                runs += lane.result()
     return {"chip": chip, "powerLimit": limit, "runs": runs}
 
 
-class Run:
-    """A program in a pod of its own. One of a library waits until it is recorded. Ends both with the `with` block."""
+def _runs(queue: deque[str], gpus: tuple[int, ...], deadline: float) -> list[Recording]:
+    """Run programs of the queue on these GPUs, one after the other."""
+    made = []
+    ahead = _next(queue, gpus)
+    try:
+        while ahead is not None:
+            with ahead as run:
+                # The next one imports its libraries meanwhile, on processors that this one does not need.
+                ahead = _next(queue, gpus)
+                labels, wants, lasts = _ALL[run.name]
+                if deadline - time.monotonic() < lasts + _AROUND:
+                    print(f"{run.name}: no time is left for it", flush=True)
+                else:
+                    made.append({"name": run.name, "labels": labels, "gpus": wants, **run.record()})
+    finally:
+        if ahead is not None:
+            ahead.__exit__()
+    return made
 
-    def __init__(self, name: str) -> None:
+
+def _next(queue: deque[str], gpus: tuple[int, ...]) -> Run | None:
+    try:
+        return Run(queue.popleft(), gpus)
+    except IndexError:
+        return None
+
+
+def command(name: str) -> list[str]:
+    """The program's script with its arguments."""
+    script = "labelled_models.py" if name in MODELS else "labelled_libraries.py"
+    if name in PROGRAMS:
+        script = "labelled_programs.py"
+    elif name.startswith("jax_"):
+        script = "labelled_jax.py"
+    return [str(Path(__file__).with_name(script)), name, str(_ALL[name][2])]
+
+
+class Run:
+    """A program in a pod of its own, which waits until it is recorded. Ends both with the `with` block."""
+
+    def __init__(self, name: str, gpus: tuple[int, ...]) -> None:
         self.name = name
-        _, gpus, self._seconds = _ALL[name]
+        self._processes, self._seconds = _ALL[name][1:]
         launch: list[str] = []
-        more = {contract.ENV_INTERVAL: str(int(_INTERVAL))}
-        if name.endswith("_no_peer_access"):
-            more["NCCL_P2P_DISABLE"] = "1"
-        if gpus > 1 and not name.startswith("jax_"):
-            launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={gpus}"]
-        script = "labelled_models.py" if name in MODELS else "labelled_libraries.py"
-        if name in PROGRAMS:
-            script = "labelled_programs.py"
-        elif name.startswith("jax_"):
-            script = "labelled_jax.py"
-        self._pod = Pod(gpus).__enter__()
-        self._program = self._pod.start(
-            *launch, str(Path(__file__).with_name(script)), name, str(self._seconds), **more
-        )
+        if self._processes > 1 and not name.startswith("jax_"):
+            launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={self._processes}"]
+        more = {"NCCL_P2P_DISABLE": "1"} if name.endswith("_no_peer_access") else {}
+        self._pod = Pod(len(gpus), gpus=gpus, interval=_SPAN).__enter__()
+        self._program = self._pod.start(*launch, *command(name), **more)
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +154,7 @@ class Run:
         program, pages = self._program, []
         assert program.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            program.stdin.write("\n")
+            program.stdin.write(self._processes * "\n")
             program.stdin.flush()
         began = time.monotonic()
         while program.poll() is None and time.monotonic() - began < self._seconds + _LONGEST_START:
@@ -227,9 +245,9 @@ def profile_of(pages: list[tuple[float, str]], chips: int) -> Any:
 
     window = Window()
     parsed = [pod_page(parse(text), at) for at, text in pages]
-    # Rates over ten readings, as a Prometheus has them over its horizon.
+    # Rates over some readings, as a Prometheus has them over its horizon.
     for number, page in enumerate(parsed):
-        before = parsed[number - 10] if number >= 10 else None
+        before = parsed[number - _SPAN] if number >= _SPAN else None
         span = 0.0 if before is None else page.at - before.at
         sample = sample_of((reading_of([(before, page)], page.at, 60.0),), span)
         if sample is not None:

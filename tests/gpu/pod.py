@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +29,15 @@ from rightpool_profiler.sidecar import Settings, run
 asyncio.run(run(dataclasses.replace(Settings.read(os.environ), port=int(os.environ["PORT"]))))
 """
 
+# Behind the agent's copy of pynvml: a container is given its own chips alone, and all of a machine are seen here.
+_SEEN = """
+import os as _os
+_seen = [int(_one) for _one in _os.environ["CUDA_VISIBLE_DEVICES"].split(",")]
+_of_machine = nvmlDeviceGetHandleByIndex
+def nvmlDeviceGetCount(): return len(_seen)
+def nvmlDeviceGetHandleByIndex(index): return _of_machine(_seen[index])
+"""
+
 Page = dict[str, float]  # `name{labels}` → value
 
 
@@ -39,9 +49,14 @@ def bare_environment() -> dict[str, str]:
 
 
 class Pod:
-    """Holds a shared directory with the agent, and a sidecar that runs until the end of the `with` block."""
+    """Holds a shared directory with the agent, and a sidecar that runs until the end of the `with` block.
 
-    def __init__(self, chips: int = 1, shared: Path | None = None) -> None:
+    gpus: those of the machine that it has; None: all. interval: seconds that the sidecar averages over.
+    """
+
+    def __init__(
+        self, chips: int = 1, shared: Path | None = None, *, gpus: Sequence[int] | None = None, interval: int = 10
+    ) -> None:
         # A short path, because it has a socket.
         self.shared = shared or Path(tempfile.mkdtemp(prefix="rightpool-", dir="/tmp"))
         with socket.socket() as probe:
@@ -53,13 +68,21 @@ class Pod:
             "PORT": str(self.port),
             contract.ENV_SHARED_DIR: str(self.shared),
             contract.ENV_CHIPS: str(chips),
+            contract.ENV_INTERVAL: str(interval),
             contract.ENV_KEPT_DIR: str(self.kept),
             contract.ENV_TOKEN_SHA256: hashlib.sha256(TOKEN.encode()).hexdigest(),
         }
         self.kept.mkdir(exist_ok=True)
         subprocess.run([sys.executable, "-m", "rightpool_profiler", "install"], env=ours, check=True)
-        if not (self.shared / "agent" / "rightpool_agent" / "pynvml.py").exists():
+        self._own: dict[str, str] = {}
+        if gpus is not None:
+            self._own = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))}
+        nvml = self.shared / "agent" / "rightpool_agent" / "pynvml.py"
+        if not nvml.exists():
             print("no pynvml (nvidia-ml-py) here: the chips' counters will be absent")
+        elif gpus is not None:
+            with nvml.open("a") as module:
+                module.write(_SEEN)
         self.sidecar = subprocess.Popen([sys.executable, "-c", _SIDECAR], env=ours)
 
     def __enter__(self) -> Self:
@@ -81,6 +104,7 @@ class Pod:
             "PYTHONPATH": str(self.shared / "agent"),
             contract.ENV_SHARED_DIR: str(self.shared),
             contract.ENV_TRACE: "Auto",
+            **self._own,
             **more,
         }
 
