@@ -70,13 +70,7 @@ class _Converter:
 
     def convert(self, node: Schema, path: str) -> Schema:
         node = self._spread(self._flatten(node, path), path)
-        result: Schema = {}
-        for keyword, value in node.items():
-            if keyword in ("title", "additionalProperties", "properties", "items", "anyOf"):
-                continue
-            if keyword not in _COPIED:
-                raise UnstructuralSchemaError(f"{path}: {keyword} has no counterpart in a CRD")
-            result[keyword] = value
+        result = _copied(node, path)
         if "description" in result:
             result["description"] = _described(" ".join(result["description"].split()), result, self._defaults)
         if result.get("x-kubernetes-int-or-string"):
@@ -90,12 +84,10 @@ class _Converter:
             result["items"] = self.convert(node["items"], f"{path}[]")
         elif kind == "integer" and "format" not in result:
             result["format"] = "int32" if 0 < result.get("maximum", 0) <= _INT32_MAX else "int64"
+        empty = {keyword for keyword in ("required", _RULES) if not result.get(keyword, True)}
         if not self._defaults or result.get("default") in (None, []):
-            result.pop("default", None)
-        for empty in ("required", _RULES):
-            if not result.get(empty, True):
-                del result[empty]
-        return {keyword: result[keyword] for keyword in _ORDER if keyword in result}
+            empty.add("default")
+        return {keyword: result[keyword] for keyword in _ORDER if keyword in result and keyword not in empty}
 
     def _object(self, node: Schema, result: Schema, path: str) -> None:
         if "minLength" in result:  # pydantic counts the entries of a dict by the keywords of strings
@@ -168,6 +160,18 @@ class _Converter:
         if rules:
             merged[_RULES] = rules
         return merged
+
+
+def _copied(node: Schema, path: str) -> Schema:
+    """What of a node stands in a CRD as it is."""
+    result: Schema = {}
+    for keyword, value in node.items():
+        if keyword in ("title", "additionalProperties", "properties", "items", "anyOf"):
+            continue
+        if keyword not in _COPIED:
+            raise UnstructuralSchemaError(f"{path}: {keyword} has no counterpart in a CRD")
+        result[keyword] = value
+    return result
 
 
 def _described(description: str, node: Schema, defaults: bool) -> str:

@@ -91,9 +91,11 @@ class StepCount:
             if self.basis is not Basis.COUNTED:
                 self._steps = None
             self.basis = basis
+        return sample if self._steps is not None and sample.at <= self._at else self._derived(sample, steps)
+
+    def _derived(self, sample: Sample, steps: float) -> Sample:
+        """With what the steps since the reading before tell."""
         before = self._steps
-        if before is not None and sample.at <= self._at:
-            return sample
         restarted = before is None or steps < before
         new = steps if before is None or restarted else steps - before
         found: dict[Field, float] = {}
@@ -110,7 +112,7 @@ class StepCount:
         if self.per_step is not None or Field.STEPS in derived:
             derived = derived | found.keys()
         self._at, self._steps = sample.at, steps
-        return replace(sample, values={**values, **found}, derived=derived)
+        return replace(sample, values={**sample.values, **found}, derived=derived)
 
     def _count(self, sample: Sample) -> None:
         """The program's own count is there."""
