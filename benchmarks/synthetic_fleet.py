@@ -207,12 +207,12 @@ def nodes(most: int | None = None) -> list[Body]:
 
 def pools(machines: Sequence[Body] | None = None) -> dict[str, Pool]:
     """The pools that the operator discovers on these nodes, or on all."""
-    usage = ChipUsage(_NoPods(), interval=math.inf)
+    usage = ChipUsage(NoPods(), interval=math.inf)
     facts = [node_facts(node) for node in (nodes() if machines is None else machines)]
     return dict(take_inventory([], facts, [], usage, load_catalog()).inventory.pools)
 
 
-class _NoPods:
+class NoPods:
     """A cluster without pods of other owners."""
 
     def pages(

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
 
+from rightpool.api.choices import Switch
 from rightpool.api.conditions import ConditionType
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.record import Record
@@ -23,16 +24,20 @@ from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABE
 from rightpool.hardware.node_needs import NO_NEEDS, Aspect, NodeNeeds
 from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
 from rightpool.reporting.packed_status import packed, unpacked
+from rightpool.workloads.injection import Injection, inject
 from rightpool.workloads.kinds.registry import pod_sets_of
 from rightpool.workloads.names import workload_hash
 from rightpool.workloads.overlay import workload_on
-from rightpool.workloads.pod_set import scaled_of
+from rightpool.workloads.pod_set import PodSet, scaled_of
 from rightpool.workloads.template import InvalidTemplate
 
 # Stands in for a spec that can't be read, so that such a job is a job like the others, with `invalid` set.
 _UNREADABLE = ProfiledJobSpec(
     workload=Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "unreadable"}]}}))
 )
+
+# For what the profiler's containers request, which no setting changes.
+_PROFILER: Final = Injection("", "", 1.0, "Off", "None", "SIGUSR1")
 
 _Kind = TypeVar("_Kind", bound=Record)
 
@@ -129,7 +134,7 @@ def read_job(
         try:
             spec = ProfiledJobSpec.model_validate(body.get("spec") or {})
             spec = spec if once else _shared(spec)
-            digest, needs = _program(spec.workload)
+            digest, needs = _program(spec, spec.workload)
             variants = _variants(spec)
         except (ValidationError, ValueError, TypeError, KeyError) as error:
             spec, digest, variants, invalid = _UNREADABLE, "", (), f"spec: {first_problem(error)}"
@@ -198,10 +203,21 @@ def _read(kind: type[_Kind], status: Mapping[str, Any]) -> _Kind:
                 del rest[name]
 
 
-def _program(workload: Workload) -> tuple[str, NodeNeeds]:
+def _program(spec: ProfiledJobSpec, workload: Workload) -> tuple[str, NodeNeeds]:
     """The workload's hash, and what its pods with chips ask of nodes. Raises InvalidTemplate."""
     pod_sets = pod_sets_of(workload)
-    return workload_hash(pod_sets), NodeNeeds.of(scaled_of(pod_sets).template)
+    return workload_hash(pod_sets), _needs(scaled_of(pod_sets), profiled=spec.profiling.mode is not Switch.OFF)
+
+
+def _needs(pod_set: PodSet, *, profiled: bool) -> NodeNeeds:
+    """As the pods are built, with the profiler. What it requests by itself no node is too small for."""
+    needs = NodeNeeds.of(pod_set.template)
+    if not profiled or not needs.requests:
+        return needs
+    try:
+        return NodeNeeds.of(inject(pod_set.template, pod_set.chip_container, _PROFILER, pod_set.chips))
+    except InvalidTemplate:
+        return needs  # who builds it says so
 
 
 def _variants(spec: ProfiledJobSpec) -> tuple[VendorProgram, ...]:
@@ -209,7 +225,7 @@ def _variants(spec: ProfiledJobSpec) -> tuple[VendorProgram, ...]:
     found = []
     for variant in spec.placement.variants:
         workload = workload_on(spec, variant.vendor)
-        found.append(VendorProgram(variant.vendor.value, *_program(workload)))
+        found.append(VendorProgram(variant.vendor.value, *_program(spec, workload)))
     return tuple(found)
 
 

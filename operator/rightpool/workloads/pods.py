@@ -1,6 +1,6 @@
 """The pods of a Revision: the user's templates with the placement's changes, common to all kinds of children."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from rightpool.api.placement import Placement
@@ -12,7 +12,7 @@ from rightpool.workloads.injection import Injection, inject
 from rightpool.workloads.names import LABEL_MANAGED_BY, labels
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
-from rightpool.workloads.rendezvous import Hosts, rendezvous_env
+from rightpool.workloads.rendezvous import Hosts, rendezvous_env, slice_env
 from rightpool.workloads.resources import add_chips
 from rightpool.workloads.template import (
     InvalidTemplate,
@@ -100,10 +100,17 @@ def _scaled(
     # The resolver adds the cluster's domain, which need not be cluster.local.
     domain = f"{pod_spec(template)['subdomain']}.{owner.namespace}.svc"
     named = [f"{host}.{domain}" for host in hosts.pods]
-    set_default_env(container, rendezvous_env(placement, pool, named, index))
+    slices = slice_env(placement, pool, named, index)
+    _without_env(container, {variable["name"] for variable in slices})
+    set_default_env(container, [*rendezvous_env(placement, named, index), *slices])
     if injection is None:
         return template
     return inject(template, pod_set.chip_container, injection, placement.chips_per_replica)
+
+
+def _without_env(container: dict[str, Any], names: Collection[str]) -> None:
+    env = objects_in(container, "env", f"container {container['name']}")
+    env[:] = [variable for variable in env if variable["name"] not in names]
 
 
 def _place(template: dict[str, Any], pool: Pool, placement: Placement) -> None:

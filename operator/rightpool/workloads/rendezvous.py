@@ -59,18 +59,27 @@ def _jax(placement: Placement, leader: str, index: str) -> list[dict[str, Any]]:
     ]
 
 
-def _slice(placement: Placement, pool: Pool, hosts: Sequence[str], index: str) -> list[dict[str, Any]]:
-    """Variables for the vendor's runtime on a slice of several nodes.
+def slice_env(placement: Placement, pool: Pool, hosts: Sequence[str], index: str) -> list[dict[str, Any]]:
+    """Variables for the vendor's runtime on a slice of several nodes, or on several slices of one node each.
 
-    A Job of several slices gets none, because it has no variable that numbers the pods within a slice.
+    They follow the placement, and hold in the place of the template's own, which may be another controller's. Several
+    slices of several nodes are not offered, because no field of a pod numbers it within its slice.
     """
     names = pool.accelerator.vendor.slice_variables
-    if names is None or placement.replicas < 2 or placement.replicas != pool.hosts_per_slice:
+    if names is None or placement.replicas < 2:
         return []
-    return [_index(names.host_index, index), _value(names.host_names, ",".join(hosts))]
+    if placement.replicas == pool.hosts_per_slice:
+        return [_index(names.host_index, index), _value(names.host_names, ",".join(hosts))]
+    if pool.slice is None or pool.hosts_per_slice > 1:
+        return []
+    return [
+        _value(names.slices, placement.replicas),
+        _index(names.slice_index, index),
+        _value(names.coordinator, hosts[0]),
+    ]
 
 
-def rendezvous_env(placement: Placement, pool: Pool, hosts: Sequence[str], index: str) -> list[dict[str, Any]]:
+def rendezvous_env(placement: Placement, hosts: Sequence[str], index: str) -> list[dict[str, Any]]:
     """The variables of the chip container. `hosts` are those of its pods by rank, as the resolver takes them, and
     `index` is the path of the field that numbers a pod, from 0.
 
@@ -78,4 +87,4 @@ def rendezvous_env(placement: Placement, pool: Pool, hosts: Sequence[str], index
     its own leader, and needs no Service for that.
     """
     leader = hosts[0] if placement.replicas > 1 else "127.0.0.1"
-    return [*_torch(placement, leader, index), *_jax(placement, leader, index), *_slice(placement, pool, hosts, index)]
+    return [*_torch(placement, leader, index), *_jax(placement, leader, index)]

@@ -95,7 +95,7 @@ TORUS = Vendor(
     topology_label="torus.example/topology",
     slice_label="torus.example/slice",
     priced_by_chip=True,
-    slice_variables=SliceVariables(host_index="TORUS_HOST", host_names="TORUS_HOSTS"),
+    slice_variables=SliceVariables("TORUS_HOST", "TORUS_HOSTS", "TORUS_SLICES", "TORUS_SLICE", "TORUS_FIRST"),
 )
 ROWS = {
     "accelerators.csv": """\

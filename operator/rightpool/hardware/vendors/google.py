@@ -16,6 +16,12 @@ GOOGLE: Final = Vendor(
     family_words=2,  # TPU-v5e
     topology_label=GKE_TPU_TOPOLOGY,
     priced_by_chip=True,
-    slice_variables=SliceVariables(host_index="TPU_WORKER_ID", host_names="TPU_WORKER_HOSTNAMES"),
+    slice_variables=SliceVariables(
+        host_index="TPU_WORKER_ID",
+        host_names="TPU_WORKER_HOSTNAMES",
+        slices="MEGASCALE_NUM_SLICES",
+        slice_index="MEGASCALE_SLICE_ID",
+        coordinator="MEGASCALE_COORDINATOR_ADDRESS",
+    ),
     benchmark=Benchmark("tpu", None),
 )

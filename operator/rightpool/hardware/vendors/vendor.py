@@ -72,13 +72,22 @@ class ProductLabel:
 
 @dataclass(frozen=True, slots=True)
 class SliceVariables:
-    """Environment variables by which the hosts of one slice find each other."""
+    """Environment variables by which the hosts of one slice, and several slices, find each other."""
 
     host_index: str
     """Number of the pod's host in the slice."""
 
     host_names: str
     """Host names of all pods of the slice, separated by commas."""
+
+    slices: str
+    """How many slices the program runs on."""
+
+    slice_index: str
+    """Number of the pod's slice."""
+
+    coordinator: str
+    """Host name of a pod of the first slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,7 @@ class Vendor:
     """Price lists name a price for each chip, whatever the machine type."""
 
     slice_variables: SliceVariables | None = field(default=None, compare=False)
-    """What the vendor's runtime reads on a slice of several hosts, where it needs anything."""
+    """What the vendor's runtime reads on several hosts, where it needs anything."""
 
     benchmark: Benchmark | None = field(default=None, compare=False)
     """How its chips are measured. None: they cannot be."""

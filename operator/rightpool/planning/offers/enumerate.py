@@ -7,7 +7,7 @@ from rightpool.api.placement import CapacityType, Placement
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import gives, keeps_together, replicas, shapes, why_not
 from rightpool.hardware.vendors.vendor import Vendor
-from rightpool.planning.offers.pool_gates import capacity_type_gate, no_size, open_to, whole_pool_gate
+from rightpool.planning.offers.pool_gates import capacity_type_gate, no_size, open_to, whole_pool_gate, within_slice
 from rightpool.planning.offers.rejection import Rejection
 from rightpool.planning.offers.shape import Shape
 
@@ -50,7 +50,7 @@ def _of_pool(shape: Shape, pool: Pool, vendor: Vendor) -> list[Option]:
 def sizes(shape: Shape, pool: Pool) -> list[tuple[int, int]]:
     """(chips, replicas) that the job can use and the pool can give, smallest first, the asked size among them. A job of
     fixed size has the pods that it asks for, or none."""
-    pool = open_to(shape, pool)
+    pool = within_slice(open_to(shape, pool))
     if shape.fixed:
         return [(shape.chips, shape.replicas)] if gives(pool, shape.replicas, shape.chips_per_replica) else []
     each, tensor, asked = shape.chips_per_replica, shape.tensor, shape.chips

@@ -29,6 +29,7 @@ from rightpool.planning.offers.pool_rejection import (
     SizeNotListed,
     SizeNotMultiple,
     SizeOutOfBounds,
+    SlicesApart,
     TensorSplit,
     VariantRefused,
 )
@@ -193,9 +194,20 @@ def bounds_gate(shape: Shape, count: int) -> Rejection | None:
     return None
 
 
+def within_slice(pool: Pool) -> Pool:
+    """The pool with no more chips than one job may have of it: of hosts that must be numbered within their slice, those
+    of one."""
+    if pool.hosts_per_slice == 1 or pool.slice is None or pool.accelerator.vendor.slice_variables is None:
+        return pool
+    there = min(pool.total, pool.slice.chips)
+    return replace(pool, total=there, growable=min(pool.growable, pool.slice.chips - there))
+
+
 def no_size(shape: Shape, pool: Pool) -> Rejection:
     """The pool can't give any size that the job can use."""
     pool = open_to(shape, pool)
+    if pool.slice is not None and shape.low > pool.slice.chips and within_slice(pool) is not pool:
+        return SlicesApart(pool.name, pool.hosts_per_slice, pool.slice.chips)
     unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
     asked = (shape.replicas, shape.chips_per_replica) if shape.fixed else None
     parts = pool.accelerator.part is not None

@@ -164,8 +164,8 @@ class NodesShort(RuledOut):
     def text(self) -> str:
         asked, most = (format_amount(self.resource, amount) for amount in (self.asked, self.most))
         return (
-            f"Insufficient {self.resource}: a pod requests {asked} in template.spec, and nodes of "
-            f"{self.pool} have {most} at most: request less to use it"
+            f"Insufficient {self.resource}: a pod requests {asked} with its profiler, and nodes of {self.pool} have "
+            f"{most} at most: request less in template.spec"
         )
 
 
@@ -211,6 +211,25 @@ class NoSpot(RuledOut):
 
     def text(self) -> str:
         return f"{self.pool} has no spot capacity: set placement.capacity to OnDemand or Any to use it"
+
+
+@dataclass(frozen=True, slots=True)
+class SlicesApart(RuledOut):
+    """More chips than a slice of several hosts has."""
+
+    reason = RejectionReason.SLICES_APART
+    pool: str
+    """Name of the AcceleratorPool."""
+    hosts: int
+    """Of a slice."""
+    chips: int
+    """Of a slice."""
+
+    def text(self) -> str:
+        return (
+            f"{self.pool} gives slices of {self.hosts} hosts, and pods can't be numbered within several of them: a job "
+            f"has one slice of {chips(self.chips)}"
+        )
 
 
 # --- the size --------------------------------------------------------------------------------------------------------
