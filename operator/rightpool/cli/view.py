@@ -27,6 +27,7 @@ from rightpool.cluster.resources import (
     ACCELERATOR_POOLS,
     CONFIG_MAPS,
     NODES,
+    PERSISTENT_VOLUMES,
     PLACEMENT_POLICIES,
     PODS,
     PROFILED_JOBS,
@@ -55,6 +56,7 @@ from rightpool.runtime.observe.pool_inventory import (
 )
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
+from rightpool.runtime.observe.volumes import BoundJobs
 from rightpool.workloads.kinds.registry import child_resources
 
 # Problems that are reported only when nodes can be listed.
@@ -110,7 +112,17 @@ class ClusterView:
         return {key: job for key, job in self.store.jobs().items() if namespace in (None, key.namespace)}
 
     def all_jobs(self) -> dict[JobKey, StoredJob]:
-        """The ProfiledJobs of all namespaces, or of the command's namespace if the user may not list all."""
+        """The ProfiledJobs of all namespaces, or of the command's namespace if the user may not list all, with what
+        their volumes ask of nodes."""
+        jobs = self._all_jobs()
+        if any(stored.claims for stored in jobs.values()):
+            try:
+                self._list(PERSISTENT_VOLUMES, None)
+            except Forbidden as error:
+                self.notes.append(f"on which nodes volumes can be used is left out: {error.message}")
+        return BoundJobs().of(jobs, self.store.objects(PERSISTENT_VOLUMES))
+
+    def _all_jobs(self) -> dict[JobKey, StoredJob]:
         try:
             return self.jobs(None)
         except Forbidden:

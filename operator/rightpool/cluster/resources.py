@@ -10,6 +10,7 @@ ACCELERATOR_POOLS: Final = Resource(GROUP, VERSION, "AcceleratorPool", "accelera
 PLACEMENT_POLICIES: Final = Resource(GROUP, VERSION, "PlacementPolicy", "placementpolicies", namespaced=False)
 PODS: Final = Resource("", "v1", "Pod", "pods")
 NODES: Final = Resource("", "v1", "Node", "nodes", namespaced=False)
+PERSISTENT_VOLUMES: Final = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 NAMESPACES: Final = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAPS: Final = Resource("", "v1", "ConfigMap", "configmaps")
 LEASES: Final = Resource("coordination.k8s.io", "v1", "Lease", "leases")

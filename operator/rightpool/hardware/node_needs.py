@@ -17,6 +17,8 @@ CPU: Final = "cpu"
 # Amounts of memory are rounded up to this on nodes: those of one type differ by a few megabytes, and are one shape.
 MEMORY_STEP: Final = 64 * 2**20
 
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
 Aspect = tuple[str, str]
 """What is asked of nodes: ("label", key), ("resource", name) or ("taint", "")."""
 Labels = frozenset[tuple[str, str]]
@@ -66,17 +68,35 @@ class Expression(NamedTuple):
         return True
 
 
+Terms = tuple[tuple[Expression, ...], ...]
+"""Terms of a required node affinity: one of them has to hold, with all of its expressions."""
+
+
+def meets(terms: Terms, values: Mapping[str, str], *, others: bool = False) -> bool:
+    """Whether one of the terms holds where labels have these values. others: there may be more, of any value."""
+    return any(
+        all((others and ask.key not in values) or ask.holds(values.get(ask.key)) for ask in term) for term in terms
+    )
+
+
+def in_words(terms: Terms) -> str:
+    """The terms as one reads them."""
+    return " or ".join(" and ".join(str(ask) for ask in term) for term in terms)
+
+
 class NodeNeeds(NamedTuple):
     """What a pod template asks of each node that one of its pods is on."""
 
     labels: tuple[tuple[str, str], ...] = ()
     """Its nodeSelector, sorted."""
-    terms: tuple[tuple[Expression, ...], ...] = ()
-    """Its required node affinity: one of them has to hold. Empty: there is none."""
+    terms: Terms = ()
+    """Its required node affinity. Empty: there is none."""
     requests: tuple[tuple[str, int], ...] = ()
     """What one pod requests beside chips, sorted; CPUs in thousandths."""
     tolerations: tuple[tuple[tuple[str, str], ...], ...] = ()
     """Its own, each as sorted pairs."""
+    volumes: tuple[Terms, ...] = ()
+    """Required node affinity of the volumes that its claims are bound to, sorted."""
 
     @classmethod
     def of(cls, template: Mapping[str, Any]) -> NodeNeeds:
@@ -85,17 +105,22 @@ class NodeNeeds(NamedTuple):
         selector, tolerations = _mapping(pod.get("nodeSelector")), _mappings(pod.get("tolerations"))
         return _shared(
             tuple(sorted((str(key), str(value)) for key, value in selector.items())),
-            _terms(pod),
+            terms_of(_mapping(_mapping(pod.get("affinity")).get("nodeAffinity")).get(_REQUIRED)),
             tuple(sorted(_requests(pod).items())),
             tuple(
                 tuple(sorted((key, text) for key, text in one.items() if isinstance(text, str))) for one in tolerations
             ),
         )
 
+    def bound_to(self, volumes: Iterable[Terms]) -> NodeNeeds:
+        """The same with volumes that can be used on some nodes alone."""
+        return _shared(*self[:4], tuple(sorted(set(volumes))))
+
     @property
     def aspects(self) -> frozenset[Aspect]:
         """What has to be known of nodes to answer."""
-        keys = {key for key, _ in self.labels} | {ask.key for term in self.terms for ask in term}
+        asks = (ask for terms in (self.terms, *self.volumes) for term in terms for ask in term)
+        keys = {key for key, _ in self.labels} | {ask.key for ask in asks}
         found: set[Aspect] = {("label", key) for key in keys} | {("resource", name) for name, _ in self.requests}
         return frozenset(found | ({("taint", "")} if self.tolerations else set()))
 
@@ -105,8 +130,11 @@ class NodeNeeds(NamedTuple):
 
     def attracted(self, labels: Labels) -> bool:
         """Whether the node affinity holds on nodes with these labels."""
-        values = dict(labels)
-        return not self.terms or any(all(ask.holds(values.get(ask.key)) for ask in term) for term in self.terms)
+        return not self.terms or meets(self.terms, dict(labels))
+
+    def out_of_reach(self, labels: Labels) -> Terms | None:
+        """Those of the first volume that can't be used on nodes with these labels; None where all can."""
+        return next((terms for terms in self.volumes if not meets(terms, dict(labels))), None)
 
     def short_of(self, shape: NodeShape) -> tuple[str, int, int] | None:
         """The first resource that the nodes have too little of, what a pod requests and what a node has."""
@@ -125,6 +153,7 @@ class NodeNeeds(NamedTuple):
         return (
             not self.unselected(shape.labels)
             and self.attracted(shape.labels)
+            and self.out_of_reach(shape.labels) is None
             and self.short_of(shape) is None
             and self.repelled(shape) is None
         )
@@ -161,9 +190,8 @@ def format_amount(name: str, amount: int) -> str:
     return str(amount)
 
 
-def _terms(pod: Mapping[str, Any]) -> tuple[tuple[Expression, ...], ...]:
-    affinity = _mapping(_mapping(pod.get("affinity")).get("nodeAffinity"))
-    required = _mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
+def terms_of(selector: object) -> Terms:
+    """Of a node selector, as pods and volumes have one; none where it can't be read."""
     return tuple(
         tuple(
             Expression(
@@ -171,8 +199,15 @@ def _terms(pod: Mapping[str, Any]) -> tuple[tuple[Expression, ...], ...]:
             )
             for ask in _mappings(term.get("matchExpressions"))
         )
-        for term in _mappings(required.get("nodeSelectorTerms"))
+        for term in _mappings(_mapping(selector).get("nodeSelectorTerms"))
     )
+
+
+def claims_of(template: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the PersistentVolumeClaims in a pod template's volumes, sorted."""
+    volumes = _mappings(_mapping(template.get("spec")).get("volumes"))
+    names = (_mapping(volume.get("persistentVolumeClaim")).get("claimName") for volume in volumes)
+    return tuple(sorted({name for name in names if isinstance(name, str)}))
 
 
 def _requests(pod: Mapping[str, Any]) -> dict[str, int]:

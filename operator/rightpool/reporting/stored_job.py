@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ValidationError
 
+from rightpool.api.altered import altered
 from rightpool.api.choices import Switch
 from rightpool.api.conditions import ConditionType
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -21,7 +22,7 @@ from rightpool.api.units import read_unix_time
 from rightpool.api.value_object import value_object
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
-from rightpool.hardware.node_needs import NO_NEEDS, Aspect, NodeNeeds
+from rightpool.hardware.node_needs import NO_NEEDS, Aspect, NodeNeeds, Terms, claims_of
 from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
 from rightpool.reporting.packed_status import packed, unpacked
 from rightpool.workloads.injection import Injection, inject
@@ -75,8 +76,25 @@ class StoredJob:
     asks: frozenset[Aspect] = frozenset()
     """What it asks of nodes, on whatever chips."""
 
+    claims: tuple[tuple[str, ...], ...] = ()
+    """PersistentVolumeClaims that its pods with chips mount: of the template, then of each variant. Empty: none."""
+
     kept: tuple[Mapping[str, Any], ProfiledJobStatus] | None = None
     """The status in wire form and as it was read, where `status_packed` has none."""
+
+    def bound_to(self, volumes: Mapping[tuple[str, str], Terms]) -> StoredJob:
+        """The same with what volumes ask of nodes that its claims are bound to. volumes: what each asks, by namespace
+        and name of the claim."""
+        namespace = self.job.key.namespace
+        own, *others = (
+            [volumes[namespace, claim] for claim in claims if (namespace, claim) in volumes] for claims in self.claims
+        )
+        variants = tuple(
+            variant._replace(needs=variant.needs.bound_to(found))
+            for variant, found in zip(self.job.variants, others, strict=True)
+        )
+        job = altered(self.job, needs=self.job.needs.bound_to(own), variants=variants)
+        return altered(self, job=job, asks=_asks(job))
 
     @property
     def status(self) -> ProfiledJobStatus:
@@ -180,6 +198,7 @@ def read_job(
         resource_version=str(about.get("resourceVersion") or ""),
         team=_team(about.get("labels") or {}),
         asks=previous.asks if previous is not None and spec is previous.job.spec else _asks(job),
+        claims=previous.claims if previous is not None and spec is previous.job.spec else _claims(spec),
         kept=kept,
     )
 
@@ -231,6 +250,12 @@ def _variants(spec: ProfiledJobSpec) -> tuple[VendorProgram, ...]:
 
 def _asks(job: Job) -> frozenset[Aspect]:
     return job.needs.aspects.union(*(variant.needs.aspects for variant in job.variants))
+
+
+def _claims(spec: ProfiledJobSpec) -> tuple[tuple[str, ...], ...]:
+    workloads = (spec.workload, *(workload_on(spec, variant.vendor) for variant in spec.placement.variants))
+    found = tuple(claims_of(scaled_of(pod_sets_of(workload)).template) for workload in workloads)
+    return found if any(found) else ()
 
 
 def _team(labels: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable, Unreachable
 from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
-from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PROFILED_JOBS
+from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PERSISTENT_VOLUMES, PLACEMENT_POLICIES, PROFILED_JOBS
 from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.node_needs import Aspect
 from rightpool.hardware.node_shapes import with_node_shapes
@@ -52,6 +52,7 @@ from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcome
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
+from rightpool.runtime.observe.volumes import BoundJobs
 from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.runtime.observer import Observer
 from rightpool.runtime.phase_timer import PhaseTimer
@@ -125,6 +126,7 @@ class Planner:
         self._last_inventory: PoolInventory | None = None
         self._last_pools: tuple[PoolInventory, Set[Aspect], Mapping[str, Pool]] | None = None
         self._observer = Observer(parts.store, parts.windows, parts.executor)
+        self._bound = BoundJobs()
         self._refused = RefusedWrites()
         self._closed: ClosedPools = None
         self._judged: Set[str] = frozenset()
@@ -208,7 +210,8 @@ class Planner:
         self._leading_since = self._leading_since or now
         with self._timer.phase("snapshot"):
             inventory = self._inventory()
-            stored = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
+            managed = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}
+            stored = self._bound.of(managed, parts.store.objects(PERSISTENT_VOLUMES))
             live = {key: job for key, job in stored.items() if not (ended_and_reported(job) or never_ran(job))}
             asked = {aspect for asks in {job.asks for job in live.values()} for aspect in asks}
             pools = self._shaped(inventory, asked)

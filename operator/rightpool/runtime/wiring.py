@@ -10,7 +10,6 @@ from rightpool.cluster.discovery import unserved
 from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.reachability import Reachability
-from rightpool.cluster.resources import NAMESPACES
 from rightpool.cluster.sidecars import Sidecars
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children, read_key
@@ -97,6 +96,7 @@ class Operator:
             read_key(settings.token_key_file),
             cpu_limit=settings.sidecar_cpu_limit,
             user=settings.sidecar_user,
+            gives_users=self.store.gives_users,
         )
         executor = Executor(self._client, self.store, fence, children, self._sidecars, self.metrics)
         recorder = EventRecorder(
@@ -145,8 +145,7 @@ class Operator:
 
     def unserved(self) -> list[str]:
         """Required resources that the API server does not serve at the moment."""
-        # kopf also waits for the namespaces resource before it starts any watch.
-        return unserved(self._client, (*(watched().keys() - set(optional_resources())), NAMESPACES))
+        return unserved(self._client, tuple(watched().keys() - set(optional_resources())))
 
     def turn_off_absent(self) -> list[str]:
         """Turn off the kinds of children whose definitions are not installed. Called once, before anything is watched.

@@ -97,7 +97,7 @@ def test_cluster_wide_writes_are_of_pools_and_the_policys_status_where_namespace
     }
     assert written == {"acceleratorpools", "acceleratorpools/status", "placementpolicies/status"}
     read = {r for rule in one(rendered, "ClusterRole")["rules"] for r in rule["resources"]}
-    assert read == written | {"placementpolicies", "nodes"}
+    assert read == written | {"placementpolicies", "nodes", "persistentvolumes", "namespaces"}
 
 
 def test_only_the_profilers_port_is_closed(helm: Helm) -> None:

@@ -18,14 +18,14 @@ import yaml
 from aiohttp import web
 
 from rightpool.api.kubernetes import Resource
-from rightpool.cluster.resources import LEASES, NAMESPACES
+from rightpool.cluster.resources import LEASES
 from rightpool.runtime.observe.watched import watched
 from tests.patience import PATIENCE
 
 DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
-SERVED = (*watched(), LEASES, NAMESPACES, DEFINITIONS)
+SERVED = (*watched(), LEASES, DEFINITIONS)
 VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 Body = dict[str, Any]
 

@@ -28,7 +28,7 @@ from tests.patience import pauses
 from tests.unit.handlers.api_server import ApiServer, Refusal, Refuse, answers, group_entry
 from tests.unit.runtime.act.test_invented_kind import WIDGETS, WidgetKind
 
-WATCHED = 6
+WATCHED = 8
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from benchmarks.synthetic_fleet import SyntheticJob, synthetic_jobs
 from rightpool.api.conditions import Reason, find_condition
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import error_from
-from rightpool.cluster.resources import EVENTS, PROFILED_JOBS
+from rightpool.cluster.resources import EVENTS, PERSISTENT_VOLUMES, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.trace_answer import TraceAnswer
@@ -142,6 +142,46 @@ def test_nodes_are_looked_at_again_where_a_job_selects_by_another_label(monkeypa
     store.observe(PROFILED_JOBS, "MODIFIED", cluster.put(PROFILED_JOBS, body))
     planner.cycle()
     assert asked[seen:] == [{("label", "disk")}]
+
+
+def test_nodes_are_looked_at_again_where_a_claim_is_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[tuple[str, str]]] = []
+    original = loop.with_node_shapes
+    monkeypatch.setattr(loop, "with_node_shapes", lambda *given: asked.append(set(given[2])) or original(*given))
+    cluster, clock = Cluster(), {"now": 1_800_000_000.0}
+    store = small_store(cluster, 1, clock["now"])
+    planner = planner_of(cluster, store, clock)
+    planner.cycle()
+    [key] = store.jobs()
+    body = cluster.stored(PROFILED_JOBS, key.namespace, key.name)
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    body["spec"]["workload"]["job"]["template"]["spec"]["volumes"] = [claim]
+    body["metadata"]["generation"] = 2
+    store.observe(PROFILED_JOBS, "MODIFIED", cluster.put(PROFILED_JOBS, body))
+    planner.cycle()
+    assert asked[-1] == set()
+    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}
+    volume: dict[str, Any] = {
+        "metadata": {"name": "pv-1", "uid": "pv-1", "resourceVersion": "9999999"},
+        "spec": {
+            "claimRef": {"namespace": key.namespace, "name": "data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}},
+        },
+        "status": {"phase": "Bound"},
+    }
+    store.observe(PERSISTENT_VOLUMES, "ADDED", volume)
+    planner.cycle()
+    assert asked[-1] == {("label", "topology.kubernetes.io/zone")}
+    seen, bound = len(asked), planner._bound
+    jobs, volumes = store.jobs(), store.objects(PERSISTENT_VOLUMES)
+    made = bound.of(jobs, volumes)
+    assert made[key].job.needs.volumes and bound.of(jobs, volumes)[key] is made[key]
+    other = {**volume, "metadata": {"name": "pv-2", "uid": "pv-2", "resourceVersion": "9999999"}}
+    other["spec"] = {**volume["spec"], "claimRef": {"namespace": "else", "name": "data"}}
+    store.observe(PERSISTENT_VOLUMES, "ADDED", other)
+    assert bound.of(jobs, store.objects(PERSISTENT_VOLUMES))[key] is made[key], "another's volume is no news"
+    planner.cycle()
+    assert len(asked) == seen
 
 
 class OlderDefinition(Cluster):

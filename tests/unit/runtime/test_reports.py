@@ -18,11 +18,12 @@ from rightpool.api.altered import altered
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
+from rightpool.cluster.resources import NAMESPACES
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION, LABEL_ROLE
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.node_shapes import with_node_shapes
 from rightpool.hardware.pool import Pool
-from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_state import PodFailure, RevisionState
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.rejection import RejectionReason
@@ -34,7 +35,9 @@ from rightpool.runtime.act.children import Children
 from rightpool.runtime.observe.facts import child_facts, node_facts, pod_facts
 from rightpool.runtime.observe.pool_inventory import take_inventory
 from rightpool.runtime.observe.revisions import revision_states, with_unseen
+from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
+from rightpool.runtime.observe.volumes import BoundJobs, volume_facts
 from rightpool.workloads.kinds.registry import kind_of
 from rightpool.workloads.template import InvalidTemplate
 from tests.unit.planning.jobs import NOW, changed, find, judged, reason
@@ -88,6 +91,11 @@ class Reports:
         inventory = take_inventory(declared, facts, [], usage, load_catalog()).inventory
         return dict(with_node_shapes(inventory, facts, stored.asks))
 
+    def bound(self, stored: StoredJob, volumes: list[Body]) -> StoredJob:
+        """With volumes that are bound to its claims."""
+        facts = [made for body in volumes if (made := volume_facts(body))]
+        return BoundJobs().of({stored.job.key: stored}, facts)[stored.job.key]
+
     def seen(self, stored: StoredJob, where: Placement, *pods: Body, since: float = NOW - 600.0) -> Job:
         """The job when it was started there: its child is built, and these are its pods, but for their template."""
         job, ref = stored.job, revision(stored.job, where)
@@ -125,8 +133,11 @@ def running(job: Job, where: Placement, rate: float = 1000.0) -> Job:
     return changed(job, revision=ref, revisions={1: state}, profile=measured)
 
 
-def build(job: Job, ref: Revision, pool: Pool) -> Body:
-    return dict(Children("profiler:1", b"k" * 32).build(job, ref, pool, suspend=True))
+CHILDREN = Children("profiler:1", b"k" * 32)
+
+
+def build(job: Job, ref: Revision, pool: Pool, children: Children = CHILDREN) -> Body:
+    return dict(children.build(job, ref, pool, suspend=True))
 
 
 def containers(manifest: Body) -> dict[str, Body]:
@@ -197,6 +208,41 @@ def test_what_the_profiler_requests_is_the_pods(reports: Reports) -> None:
     assert sorted(asked) == ["20m", "20m", "64"], "the installer ends before the program starts"
     assert ("cpu", 64_020) in stored.job.needs.requests
     assert ("cpu", 64_000) in reports.admitted("02", profiling={"mode": "Off"}).job.needs.requests
+
+
+def test_a_volume_of_another_zone_rules_a_pool_out(reports: Reports) -> None:
+    """Also of a variant, and until the volume is given back."""
+    for name, body in reports.nodes.items():
+        zone = "zone-b" if name.startswith("a10g") else "zone-a"
+        body["metadata"]["labels"] = {**body["metadata"]["labels"], "topology.kubernetes.io/zone": zone}
+    text = yaml.safe_dump(reports.objects("04", "PersistentVolume")).replace("ZONE", "zone-a")
+    (volume,) = yaml.safe_load(text)
+    plain = reports.admitted("04")
+    stored = reports.bound(plain, [volume])
+    job = running(stored.job, HOME)
+    assessment = judged(job, reports.pools(stored))
+    assert reason(assessment, "a10g") is RejectionReason.VOLUME_ELSEWHERE
+    assert "topology.kubernetes.io/zone In zone-a, where a10g has no node" in verdict_text(find(assessment, "a10g"))
+    assert assessment.decision.action is Action.KEEP
+    for usable in ({**volume, "status": {"phase": "Released"}}, yaml.safe_load(text.replace("zone-a", "zone-b"))[0]):
+        other = reports.bound(plain, [usable])
+        assert judged(running(other.job, HOME), reports.pools(other)).decision.action is Action.MOVE
+
+
+def test_a_namespace_that_gives_users_gets_containers_without_one(reports: Reports) -> None:
+    stored = reports.admitted("09")
+    ranged, where = Store(), Placement("a10g", 4, 1)
+    annotations = {"openshift.io/sa.scc.uid-range": "1000670000/10000"}
+    for name, notes in (("nb-scc", annotations), ("other", {})):
+        about = {"name": name, "uid": name, "resourceVersion": "1", "annotations": notes}
+        ranged.observe(NAMESPACES, "ADDED", {"metadata": about})
+    pool = reports.pools(stored)["a10g"]
+    children = Children("profiler:1", b"k" * 32, gives_users=ranged.gives_users)
+    for namespace, user in (("nb-scc", None), ("other", 65532)):
+        job = altered(stored.job, key=JobKey(namespace, stored.job.key.name))
+        built = build(job, revision(job, where), pool, children)
+        ours = [each for name, each in containers(built).items() if name != "trainer"]
+        assert [each["securityContext"].get("runAsUser") for each in ours] == [user, user]
 
 
 def test_a_tainted_node_that_the_template_tolerates_has_room(reports: Reports) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.revision import Revision
-from rightpool.hardware.node_needs import NodeNeeds
+from rightpool.hardware.node_needs import meets
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import keeps_together
 from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, vendor_named
@@ -32,6 +32,7 @@ from rightpool.planning.offers.pool_rejection import (
     SlicesApart,
     TensorSplit,
     VariantRefused,
+    VolumeElsewhere,
 )
 from rightpool.planning.offers.rejection import NoRoom, Rejection
 from rightpool.planning.offers.shape import Shape
@@ -136,10 +137,11 @@ def node_gate(shape: Shape, pool: Pool) -> Rejection | None:
         if given != value:
             return SelectorContradicted(pool.name, key, given, value)
     labels = pool.node_selector
-    if needs.terms and not any(
-        all(ask.key not in labels or ask.holds(labels[ask.key]) for ask in term) for term in needs.terms
-    ):
-        return _unattracted(needs, pool)
+    if needs.terms and not meets(needs.terms, labels, others=True):
+        return AffinityUnmatched(pool.name, needs.terms)
+    for terms in needs.volumes:
+        if not meets(terms, labels, others=True):
+            return VolumeElsewhere(pool.name, terms)
     shapes = list(pool.shapes)
     if not shapes or any(needs.fit(node) for node in shapes):
         return None
@@ -151,7 +153,11 @@ def node_gate(shape: Shape, pool: Pool) -> Rejection | None:
             return SelectorUnmatched(pool.name, tuple(sorted(set(needs.labels) - there)) or needs.labels)
         drawn = [node for node in selected if needs.attracted(node.labels)]
         if not drawn:
-            return _unattracted(needs, pool)
+            return AffinityUnmatched(pool.name, needs.terms)
+        unreached = [needs.out_of_reach(node.labels) for node in drawn]
+        if unreached[0] is not None and all(unreached):
+            return VolumeElsewhere(pool.name, unreached[0])
+        drawn = [node for node, terms in zip(drawn, unreached, strict=True) if terms is None]
         short = [needs.short_of(node) for node in drawn]
         repelled = [taint for node in drawn if needs.short_of(node) is None and (taint := needs.repelled(node))]
         if repelled:
@@ -161,10 +167,6 @@ def node_gate(shape: Shape, pool: Pool) -> Rejection | None:
         return None
     name, asked, most = max(lacking, key=lambda one: one[2])
     return NodesShort(pool.name, name, asked, most)
-
-
-def _unattracted(needs: NodeNeeds, pool: Pool) -> AffinityUnmatched:
-    return AffinityUnmatched(pool.name, tuple(" and ".join(str(ask) for ask in term) for term in needs.terms))
 
 
 def open_to(shape: Shape, pool: Pool) -> Pool:
@@ -229,5 +231,5 @@ def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor)
 def no_room(shape: Shape, placement: Placement, pool: Pool) -> NoRoom:
     """The pool can't give the chips now."""
     needs, pool = shape.needs_on(pool.accelerator.vendor.name), open_to(shape, pool)
-    on_selected = bool(pool.shapes and (needs.labels or needs.terms))
+    on_selected = bool(pool.shapes and (needs.labels or needs.terms or needs.volumes))
     return NoRoom(pool.name, placement.chips, pool.total, pool.growable, on_selected)

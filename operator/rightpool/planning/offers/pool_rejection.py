@@ -6,7 +6,7 @@ from rightpool.api.choices import Capacity
 from rightpool.api.placement import CapacityType
 from rightpool.api.wording import chips, how_many
 from rightpool.hardware.node import Taint
-from rightpool.hardware.node_needs import format_amount
+from rightpool.hardware.node_needs import Terms, format_amount, in_words
 from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut
 
@@ -137,13 +137,30 @@ class AffinityUnmatched(RuledOut):
     reason = RejectionReason.NODE_SELECTOR
     pool: str
     """Name of the AcceleratorPool."""
-    terms: tuple[str, ...]
-    """The alternatives, in words."""
+    terms: Terms
+    """As the template has it."""
 
     def text(self) -> str:
         return (
-            f"template.spec.affinity.nodeAffinity requires {' or '.join(self.terms)}, which no node of "
-            f"{self.pool} meets: widen it to use the pool"
+            f"template.spec.affinity.nodeAffinity requires {in_words(self.terms)}, which no node of {self.pool} meets: "
+            "widen it to use the pool"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeElsewhere(RuledOut):
+    """A volume of the job can't be used on any node of the pool."""
+
+    reason = RejectionReason.VOLUME_ELSEWHERE
+    pool: str
+    """Name of the AcceleratorPool."""
+    terms: Terms
+    """Where it can be used."""
+
+    def text(self) -> str:
+        return (
+            f"a claim of template.spec.volumes is bound to a volume for {in_words(self.terms)}, where {self.pool} has "
+            "no node: use one that can follow"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,21 @@ MIN_KEY_BYTES = 16
 class Children:
     """Builds manifests and derives tokens."""
 
-    def __init__(self, image: str, key: bytes, *, cpu_limit: str = "", user: int = PROFILER_UID) -> None:
-        """`image`, `cpu_limit` and `user` are the profiler's, `key` is the installation's secret."""
+    def __init__(
+        self,
+        image: str,
+        key: bytes,
+        *,
+        cpu_limit: str = "",
+        user: int = PROFILER_UID,
+        gives_users: Callable[[str], bool] = lambda namespace: False,
+    ) -> None:
+        """`image`, `cpu_limit` and `user` are the profiler's, `key` is the installation's secret. gives_users: whether
+        a namespace gives containers their users, and takes no other."""
         self._image = image
         self._cpu_limit = cpu_limit
         self._user = user
+        self._gives_users = gives_users
         self._key = key
 
     def token(self, uid: str, revision: int) -> str:
@@ -67,7 +77,7 @@ class Children:
             checkpoint_path=spec.checkpoint.path,
             checkpoint_files=spec.checkpoint.files,
             cpu_limit=self._cpu_limit,
-            user=self._user,
+            user=0 if self._gives_users(job.key.namespace) else self._user,
         )
 
 

@@ -15,16 +15,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
-from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
+from rightpool.cluster.resources import NAMESPACES, NODES, PERSISTENT_VOLUMES, PODS, PROFILED_JOBS
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.reporting.stored_job import StoredJob, read_job
 from rightpool.runtime.observe.facts import ChildFacts, PodFacts, child_facts, meta, node_facts, pod_facts
 from rightpool.runtime.observe.revisions import revision_states
+from rightpool.runtime.observe.volumes import volume_facts
 from rightpool.runtime.observe.watched import watched
 from rightpool.workloads.kinds.registry import kind_at
 
 TOMBSTONE_SECONDS: Final = 600.0
+_UID_RANGE: Final = "openshift.io/sa.scc.uid-range"
 
 
 @dataclass(slots=True)
@@ -292,6 +294,10 @@ class Store:
                 known = self._listed[resource] = tuple(entry.facts for entry in self._entries[resource].values())
             return known
 
+    def gives_users(self, namespace: str) -> bool:
+        """Whether the namespace gives its containers their users, and takes no other."""
+        return namespace in self.objects(NAMESPACES)
+
     def size(self, resource: Resource) -> int:
         """The number of objects of a resource."""
         with self._lock:
@@ -315,6 +321,10 @@ def _facts(resource: Resource, body: Mapping[str, Any], old: _Entry | None, *, o
         facts = pod_facts(body) if resource is PODS else node_facts(body)
         # A kubelet writes often, and hardly ever what is looked at here: who sees the same object need not look again.
         return old.facts if old is not None and old.facts == facts else facts
+    if resource is PERSISTENT_VOLUMES:
+        return volume_facts(body)
+    if resource is NAMESPACES:
+        return _gives_users(body)
     kind = kind_at(resource)
     if kind is not None:
         return child_facts(kind, body)
@@ -327,6 +337,12 @@ def _key(facts: Any, metadata: Mapping[str, Any]) -> JobKey:
     if isinstance(facts, PodFacts | ChildFacts):
         return JobKey(facts.namespace, facts.job)
     return JobKey("", str(metadata["name"]))
+
+
+def _gives_users(body: Mapping[str, Any]) -> str | None:
+    """The name of a namespace that gives its containers their users, as OpenShift's do; None of another."""
+    metadata = meta(body)
+    return str(metadata["name"]) if _UID_RANGE in (metadata.get("annotations") or {}) else None
 
 
 def _wakes(new: StoredJob, old: StoredJob) -> bool:
