@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.decisions.stories import DAY, MIN_SAVINGS
 from benchmarks.decisions.verdicts import READINGS, RIGHT, STEP, WRONG
 from benchmarks.decisions.world import HOUR
-from rightpool.planning.judge.verification import MOST_WINDOWS
+from rightpool.planning.judge.series import MOST_WINDOWS
 from rightpool.prediction.columns import Floats
 from rightpool.profiles.steadiness import GOES_ALONG
 from rightpool.simulation.noise import BY_POOL, NOISES

@@ -17,25 +17,27 @@ from typing import Final
 import numpy as np
 
 from benchmarks.decisions.measures import row
-from benchmarks.decisions.verdicts import HERE, READINGS, RIGHT, STEP, WINDOW, judged
+from benchmarks.decisions.verdicts import PRICE, READINGS, RIGHT, STEP, WINDOW, judged
 from benchmarks.decisions.world import HOUR
 from rightpool.api.counterfactual import Counterfactual
+from rightpool.api.placement import Placement
 from rightpool.api.variation import Variation
 from rightpool.planning.books.counterfactual import AFTER_SECONDS, BEFORE_SECONDS, Level, speed
-from rightpool.planning.judge.verification import MOST_WINDOWS
+from rightpool.planning.judge.series import MOST_WINDOWS
 from rightpool.prediction.transfer import SAME_CHIP_SD
 from rightpool.profiles.steadiness import counted
 from rightpool.simulation.noise import BY_POOL, NOISES
 
 DRIFTING: Final = frozenset({"drift", "sequence"})
 DAY: Final = round(24 * HOUR / WINDOW)
+HERE: Final = Placement("here", 4, 1)
 BEFORE: Final = round(BEFORE_SECONDS / WINDOW)
 AFTER: Final = round(AFTER_SECONDS / WINDOW)
 
 
 def trial(draw: np.random.Generator, noise: str) -> tuple[float, float] | None:
     """Dollars an hour that the account has as saved after a day, and those that were; None where the move is undone."""
-    price, rate = HERE.cost_per_hour or 0.0, 1000.0
+    rate = 1000.0
     home = NOISES[noise](draw, DAY * READINGS, STEP)
     there = NOISES[noise](draw, DAY * READINGS, STEP) if noise in BY_POOL else home
     left = BEFORE * READINGS
@@ -46,12 +48,12 @@ def trial(draw: np.random.Generator, noise: str) -> tuple[float, float] | None:
     variation: Variation | None = None
     for number, (revision, mean) in enumerate([(1, mean) for mean in before] + [(2, mean) for mean in after], 1):
         variation = counted(variation, revision, float(mean), number * WINDOW, WINDOW)
-    promised = Counterfactual(HERE.placement, price, predicted=1.0, predicted_doubt=SAME_CHIP_SD)
+    promised = Counterfactual(HERE, PRICE, predicted=1.0, predicted_doubt=SAME_CHIP_SD)
     origin = replace(promised, windows=BEFORE, baseline=float(before.mean()))
     found = speed(origin, Level(float(after[:AFTER].mean()), 0.0, AFTER), variation)
     assert found is not None
-    paid = RIGHT[0] * price
-    return price / found - paid, price * float(there[left:].mean() / home[left:].mean()) - paid
+    paid = RIGHT[0] * PRICE
+    return PRICE / found - paid, PRICE * float(there[left:].mean() / home[left:].mean()) - paid
 
 
 def main() -> None:

@@ -15,28 +15,22 @@ higher for 40% more speed, which the right ones deliver and the wrong ones do no
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from rightpool.api.action import Action
-from rightpool.api.choices import Objective
-from rightpool.api.conditions import Reason
-from rightpool.api.estimate import Estimate
-from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
-from rightpool.api.placement import Placement
-from rightpool.api.profiledjob import ProfiledJobSpec, Targets
-from rightpool.api.revision import Revision
+from rightpool.api.migration import MAX_BASELINE_RATES
 from rightpool.api.variation import Variation
-from rightpool.api.workload import JobWorkload, Workload
 from rightpool.planning.jobs.revision_window import LEAST_PART, LONGEST_PART
-from rightpool.planning.judge import verification
-from rightpool.planning.judge.verification import MOST_WINDOWS, Verdict, verify
+from rightpool.planning.judge import verdict as verdicts
+from rightpool.planning.judge.difference import compare
+from rightpool.planning.judge.promise import Promise
+from rightpool.planning.judge.series import MOST_WINDOWS, RateSeries
+from rightpool.planning.judge.verdict import Verdict
 from rightpool.prediction.transfer import SAME_CHIP_SD
-from rightpool.profiles.profile import Profile, Reading, Steadiness
-from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.profiles.steadiness import SPANS, counted, pace
 from rightpool.simulation.noise import BY_POOL, NOISES
 
@@ -57,10 +51,8 @@ PROMISED: Final = (1.4, 0.10)
 WAITS: Final = (1, 6, 12, 18)
 # While it is looked at, and the last time.
 LIMITS: Final = ((2.58, 0.5), (2.58, 0.25), (1.64, 0.25))
-SPEC: Final = ProfiledJobSpec(workload=Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "main"}]}})))
-FOR_SPEED: Final = SPEC.model_copy(update={"targets": Targets(objective=Objective.MINIMIZE_TIME)})
-HERE: Final = Revision(1, Placement("here", 4, 1), cost_per_hour=12.0)
-THERE: Final = Revision(2, Placement("there", 4, 1), cost_per_hour=12.0)
+PRICE: Final = 12.0
+"""Dollars an hour, before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,34 +108,23 @@ def judged(
     for rate in rates_before:
         at += WINDOW
         variation = counted(variation, 1, rate, at, WINDOW)
-    before = pace(variation, 1, most=MOST_WINDOWS)
-    if before is None:
+    newest = pace(variation, 1, most=MOST_WINDOWS)
+    if newest is None:
         return False, 0
-    target = replace(THERE, cost_per_hour=12.0 * price)
-    move = Migration("d-1", Action.MOVE, Phase.VERIFYING, HERE, target, 0.0, 0.0, Reason.CHEAPER_POOL_MEETS_TARGETS)
     assert variation is not None
-    known = variation.recent[-before.windows :] if last is None else (*variation.recent[-before.windows :], last)
-    baseline = sum(known) / len(known)
+    known = variation.recent[-newest.windows :] if last is None else (*variation.recent[-newest.windows :], last)
+    mean = sum(known) / len(known)
+    before = RateSeries(mean, len(known), known[-MAX_BASELINE_RATES:], seconds=WINDOW, price=PRICE)
     faster, sd = PROMISED if for_speed else (1.0, SAME_CHIP_SD)
-    at += away
-    move = replace(
-        move,
-        predicted=Estimate(faster * baseline, sd),
-        baseline=baseline,
-        baseline_windows=len(known),
-        baseline_rates=known[-MAX_BASELINE_RATES:],
-        stopped_at=at - min(RESTART, away),
-    )
+    promise, apart = Promise(math.log(faster), sd), min(RESTART, away) / WINDOW
     for number, rate in enumerate(rates_after, 1):
-        at += WINDOW
-        variation = counted(variation, 2, rate, at, WINDOW)
-        reading = Reading(rate, rate, rate, Quality.MEASURED)
-        key = RevisionKey("team", "job", 2)
-        readings = {Field.SAMPLES_PER_SECOND: reading}
-        profile = Profile(key, 4, Steadiness.STEADY, WINDOW, 1.0, at, 1, 1, readings)
-        result = verify(move, profile, FOR_SPEED if for_speed else SPEC, variation)
-        if result.settled:
-            return result.verdict is Verdict.WORSE, number
+        variation = counted(variation, 2, rate, at + away + number * WINDOW, WINDOW)
+        recent = variation.recent
+        after = RateSeries(sum(recent) / len(recent), len(recent), recent, recent, WINDOW, price * PRICE, variation)
+        found = compare(replace(before, variation=variation), after, apart, promise, money=0.0 if for_speed else 1.0)
+        verdict = verdicts.verdict(found, verdicts.TO_BE_FASTER if for_speed else verdicts.RULES)
+        if verdict is not Verdict.OPEN:
+            return verdict.undoes, number
     return False, MOST_WINDOWS
 
 
@@ -197,9 +178,9 @@ def main() -> None:
         f"{'z':>5} {'last':>5} {'moved after':>12} {'right undone':>13} {'worst noise':>20} {'wrong undone':>13} "
         f"{'worst noise':>20} {'windows':>8}"
     )
-    chosen = verification.UNDONE_Z, verification.LIKELY_Z
+    chosen = verdicts.UNDONE_Z, verdicts.LIKELY_Z
     for limits in LIMITS:
-        verification.UNDONE_Z, verification.LIKELY_Z = limits
+        verdicts.UNDONE_Z, verdicts.LIKELY_Z = limits
         for wait in WAITS:
             right: dict[str, float] = {}
             wrong: dict[str, float] = {}
@@ -218,7 +199,7 @@ def main() -> None:
                 f"{np.mean(taken):8.1f}{mark}",
                 flush=True,
             )
-    verification.UNDONE_Z, verification.LIKELY_Z = chosen
+    verdicts.UNDONE_Z, verdicts.LIKELY_Z = chosen
 
 
 if __name__ == "__main__":

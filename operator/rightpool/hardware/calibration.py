@@ -32,7 +32,7 @@ def counts(calibration: Calibration | None, accelerator: str) -> bool:
     return calibration is not None and calibration.reason is Reason.MEASURED and calibration.accelerator == accelerator
 
 
-def verdict(pool: str, calibration: Calibration | None, accelerator: str, chip: Accelerator | None = None) -> Verdict:
+def agreement(pool: str, calibration: Calibration | None, accelerator: str, chip: Accelerator | None = None) -> Verdict:
     """Status, reason and message of the condition Calibrated of a pool with this accelerator. chip: what is known of
     it; None where the pool can't be used."""
     if calibration is None and chip is not None and chip.doubts:

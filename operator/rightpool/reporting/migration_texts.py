@@ -10,7 +10,8 @@ from rightpool.api.wording import dollars, instant, number, place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
-from rightpool.planning.judge.verification import Verdict, Verification
+from rightpool.planning.judge.verdict import Verdict
+from rightpool.planning.judge.verification import Verification
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.setback import (
     EndUnknown,
@@ -106,13 +107,13 @@ class MigrationTexts:
     def verified(self, migration: Migration, result: Verification) -> str:
         """What a move delivered, against what it promised and what was before."""
         delivered = _delivered(migration, result)
-        if result.verdict is Verdict.WORSE and not result.throughput:
+        if result.verdict is Verdict.IDLE:
             return f"{delivered}: the program does nothing there"
         if result.likely is None or result.ratio is None:
             return f"{delivered}; there is no baseline to compare with"
         # What was measured in a few windows is not all that counts.
         likely = "likely " if abs(result.likely - result.ratio) >= LIKELY else ""
-        if result.dearer:
+        if result.verdict is Verdict.DEARER:
             return f"{delivered}: not faster than before, and the placement before cost less"
         if result.verdict is Verdict.WORSE:
             worse = f"{likely}{result.likely - 1:.0%} worse than before"

@@ -14,7 +14,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Estimate
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration
 from rightpool.hardware.accelerator import Figures
-from rightpool.hardware.calibration import USUAL_BANDWIDTH, USUAL_FLOPS, verdict
+from rightpool.hardware.calibration import USUAL_BANDWIDTH, USUAL_FLOPS, agreement
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.inventory import build_pools
 from rightpool.hardware.node import NodeFacts
@@ -73,7 +73,7 @@ def test_a_measurement_ends_the_doubt_about_what_was_estimated() -> None:
     chip, key = {"memory": "48Gi"}, "X1"
     before = pool(key=key, chip=chip).accelerator
     assert before.figures is Figures.ESTIMATED
-    status, reason, message = verdict("p", None, key, before)
+    status, reason, message = agreement("p", None, key, before)
     assert (status, reason) == ("False", Reason.POOL_UNCALIBRATED)
     assert message == (
         "the rates and memory bandwidth of X1 are estimated from 48 GiB of memory and $2 a chip-hour, with much doubt: "
@@ -85,7 +85,7 @@ def test_a_measurement_ends_the_doubt_about_what_was_estimated() -> None:
     assert after.peak_flops["bf16"] == pytest.approx(900e12 / USUAL_FLOPS)
     copied = pool(measured(accelerator=key, teraflops=None), key=key, chip=chip).accelerator
     assert copied.figures is Figures.ESTIMATED and set(copied.doubts) == {"peak_flops"}, "the rest is still a guess"
-    assert verdict("p", measured(accelerator=key), key, after)[:2] == ("True", Reason.MEASURED)
+    assert agreement("p", measured(accelerator=key), key, after)[:2] == ("True", Reason.MEASURED)
 
 
 def test_an_arithmetic_that_a_chip_emulates_is_not_added() -> None:
@@ -119,11 +119,11 @@ def test_what_is_void_or_refused_is_not_used(void: dict[str, Any]) -> None:
 
 
 def test_the_verdict_of_the_condition() -> None:
-    assert verdict("p", None, KEY)[:2] == ("Unknown", Reason.NOT_MEASURED)
-    assert verdict("p", measured(), KEY) == ("True", Reason.MEASURED, measured().message)
+    assert agreement("p", None, KEY)[:2] == ("Unknown", Reason.NOT_MEASURED)
+    assert agreement("p", measured(), KEY) == ("True", Reason.MEASURED, measured().message)
     refused = measured(reason=Reason.ABOVE_PEAK, message="too much")
-    assert verdict("p", refused, KEY) == ("False", Reason.ABOVE_PEAK, "too much")
-    status, reason, message = verdict("p", measured(), "H100-SXM5-80GB")
+    assert agreement("p", refused, KEY) == ("False", Reason.ABOVE_PEAK, "too much")
+    status, reason, message = agreement("p", measured(), "H100-SXM5-80GB")
     assert (status, reason) == ("False", Reason.CALIBRATION_VOID)
     assert message == (f"{KEY} was measured, and spec.accelerator is H100-SXM5-80GB: run `rightpool calibrate p` again")
 

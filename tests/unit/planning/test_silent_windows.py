@@ -10,8 +10,10 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.api.state import JobState
 from rightpool.api.variation import Variation
-from rightpool.planning.judge.idling import longest_silence
-from rightpool.planning.judge.verification import FEWEST_WINDOWS, Verdict, Verification, verify
+from rightpool.planning.judge.series import FEWEST_WINDOWS
+from rightpool.planning.judge.silence import longest_silence
+from rightpool.planning.judge.verdict import Verdict
+from rightpool.planning.judge.verification import Verification, verify
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.profiles.profile import Reading, Steadiness
@@ -50,7 +52,7 @@ def judged(
     for number, rate in enumerate(after, 1):
         seen = counted(seen, 2, rate, 300.0 * (number + 1), 300.0)
         result = verify(move, complete_profile(2, rate, 300.0), SPEC, seen, yardstick=yardstick_of(reason))
-        if result.settled:
+        if result.verdict is not Verdict.OPEN:
             return number, result
     raise AssertionError("there is a verdict after so many windows")
 
@@ -88,7 +90,7 @@ def test_where_it_pauses_for_hours_the_pauses_count() -> None:
 @pytest.mark.parametrize("first", [(), (500.0,)])
 def test_a_program_that_hangs_there_is_worse_off(before: tuple[float, ...], first: tuple[float, ...]) -> None:
     number, result = judged(before, [*first, *[0.0] * 24], LOWER)
-    assert (number, result.verdict, result.throughput) == (len(first) + longest_silence(300.0), Verdict.WORSE, 0.0)
+    assert (number, result.verdict, result.throughput) == (len(first) + longest_silence(300.0), Verdict.IDLE, 0.0)
     assert "the program does nothing there" in MigrationTexts().verified(SAME_CHIPS, result)
 
 
@@ -96,7 +98,7 @@ def test_a_program_that_hangs_there_is_worse_off(before: tuple[float, ...], firs
 def test_a_move_that_slowness_does_not_undo_waits_to_see_whether_a_slow_program_goes_on(reason: Reason) -> None:
     """One that hangs after its first steps has worked in a part of its first window."""
     number, result = judged(STEADY, [400.0, *[0.0] * 24], LOWER, reason)
-    assert (number, result.verdict, result.throughput) == (1 + longest_silence(300.0), Verdict.WORSE, 0.0)
+    assert (number, result.verdict, result.throughput) == (1 + longest_silence(300.0), Verdict.IDLE, 0.0)
     number, result = judged(STEADY, [400.0] * 24, LOWER, reason)
     assert (number, result.verdict) == (FEWEST_WINDOWS, Verdict.SAME)
     number, result = judged(STEADY, [1000.0] * 24, LOWER, reason)
@@ -114,7 +116,7 @@ def test_what_counts_once_in_ninety_minutes_does_not_hang_in_between() -> None:
     _, result = judged((*turn[-12:], *turn)[-24:], turn * 2, LOWER)
     assert result.throughput > 0.0
     number, result = judged(turn, [0.0] * 30, LOWER)
-    assert (number, result.verdict, result.throughput) == (24, Verdict.WORSE, 0.0)
+    assert (number, result.verdict, result.throughput) == (24, Verdict.IDLE, 0.0)
 
 
 def test_after_a_burst_it_is_not_silent() -> None:

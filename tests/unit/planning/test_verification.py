@@ -16,14 +16,9 @@ from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.api.variation import SlowStart, Variation
-from rightpool.planning.judge.verification import (
-    MOST_WINDOWS,
-    Verdict,
-    Verification,
-    regression_ratio,
-    verify,
-    windows_until_settled,
-)
+from rightpool.planning.judge.series import MOST_WINDOWS
+from rightpool.planning.judge.verdict import Verdict, windows_until_settled
+from rightpool.planning.judge.verification import Verification, verify
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.steadiness import counted, doubt_between_places, doubt_of_ratio
@@ -51,9 +46,9 @@ MOVE = Migration(
 )
 
 
-def judged(rate: float, objective: str = "MinimizeCost", move: Migration = MOVE) -> Verification:
-    made = spec(targets={"objective": objective})
-    return verify(move, complete_profile(2, rate, 100.0), made, quiet(rate), yardstick=yardstick_of(move.reason))
+def judged(rate: float, objective: str = "MinimizeCost", move: Migration = MOVE, *, last: bool = False) -> Verification:
+    made, yardstick = spec(targets={"objective": objective}), yardstick_of(move.reason)
+    return verify(move, complete_profile(2, rate, 100.0), made, quiet(rate), yardstick=yardstick, last=last)
 
 
 def test_a_move_for_a_deadline_is_told_by_its_time_and_not_as_better() -> None:
@@ -65,7 +60,7 @@ def test_a_move_for_a_deadline_is_told_by_its_time_and_not_as_better() -> None:
 
 def test_what_costs_nothing_is_better() -> None:
     free = replace(MOVE, target=replace(MOVE.target, cost_per_hour=0.0))
-    result = judged(100.0, move=free)
+    result = judged(100.0, move=free, last=True)
     assert result.verdict is Verdict.BETTER
     assert "100% better than before" in MigrationTexts().verified(free, result)
 
@@ -81,7 +76,7 @@ def test_what_costs_nothing_is_better() -> None:
     ],
 )
 def test_by_cost(rate: float, verdict: Verdict, reason: Reason) -> None:
-    result = judged(rate)
+    result = judged(rate, last=True)
     assert (result.verdict, result.reason) == (verdict, reason)
     assert result.cost_per_million == pytest.approx(8.0 / 3600 / rate * 1e6)
 
@@ -92,7 +87,7 @@ def test_by_time_a_cheaper_and_slower_pool_is_worse() -> None:
 
 
 def test_balanced_is_between() -> None:
-    assert regression_ratio(MOVE, 400.0, 50.0 / 9.0, Objective.BALANCED) == pytest.approx(math.sqrt(0.5 * 2.5))
+    assert judged(400.0, Objective.BALANCED).ratio == pytest.approx(math.sqrt(0.5 * 2.5))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +134,7 @@ FASTER = replace(
 def test_what_was_to_be_faster_and_only_costs_more_goes_back(reason: Reason, objective: str, rate: float) -> None:
     move = replace(FASTER, reason=reason)
     result = judged(rate, objective, move)
-    assert (result.verdict, result.reason, result.settled) == (Verdict.WORSE, Reason.ROLLED_BACK, True)
+    assert (result.verdict, result.reason) == (Verdict.DEARER, Reason.ROLLED_BACK)
     assert result.likely is not None and result.likely > 15.0, "what going back saves, which is compared with a restart"
     assert "not faster than before, and the placement before cost less" in MigrationTexts().verified(move, result)
 
@@ -148,14 +143,15 @@ def test_at_the_same_price_or_faster_it_stays() -> None:
     same = replace(FASTER, target=replace(FASTER.target, cost_per_hour=4.05))
     cheaper = replace(FASTER, target=replace(FASTER.target, cost_per_hour=3.0))
     unknown = replace(FASTER, target=replace(FASTER.target, cost_per_hour=None))
-    assert [judged(1000.0, "MinimizeTime", move).verdict for move in (same, cheaper, unknown)] == [Verdict.SAME] * 3
+    found = [judged(1000.0, "MinimizeTime", move, last=True).verdict for move in (same, cheaper, unknown)]
+    assert found == [Verdict.SAME] * 3
     assert judged(1100.0, "MinimizeTime", FASTER).verdict is Verdict.BETTER, "that is what the objective asks for"
 
 
 def test_what_cost_nothing_is_cheaper_than_any_price() -> None:
     free = replace(FASTER, source=replace(FASTER.source, cost_per_hour=0.0))
     result = judged(1000.0, "MinimizeTime", free)
-    assert result.verdict is Verdict.WORSE
+    assert result.verdict is Verdict.DEARER
     assert "inf" not in MigrationTexts().verified(free, result)
 
 
@@ -166,14 +162,13 @@ def test_a_job_that_varies_is_looked_at_until_it_is_surely_no_faster() -> None:
         verify(move, profile, objective, variation(2, 1000.0, 100.0, 0.15, windows=count))
         for count in (1, 6, MOST_WINDOWS)
     ]
-    assert [result.settled for result in results] == [False, False, True]
-    assert results[-1].verdict is Verdict.WORSE
+    assert [result.verdict for result in results] == [Verdict.OPEN, Verdict.OPEN, Verdict.DEARER]
 
 
 @given(rate=st.floats(500.0, 2000.0), price=st.floats(0.1, 100.0))
 def test_by_time_nothing_is_kept_that_is_no_faster_and_dearer(rate: float, price: float) -> None:
     result = judged(rate, "MinimizeTime", replace(FASTER, target=replace(FASTER.target, cost_per_hour=price)))
-    if result.verdict is Verdict.SAME and result.settled:
+    if result.verdict is Verdict.SAME:
         assert result.cost_per_million is not None and FASTER.baseline_cost is not None
         assert result.cost_per_million <= FASTER.baseline_cost * 1.1
 
@@ -189,9 +184,9 @@ def test_a_noisy_window_is_given_the_benefit_of_the_doubt() -> None:
     profile = complete_profile(2, 150.0, 100.0)
     assert verify(MOVE, profile, spec(), quiet(150.0)).verdict is Verdict.WORSE
     result = verify(MOVE, profile, spec(), quiet(150.0, 0.4))
-    assert (result.verdict, result.settled) == (Verdict.SAME, False)
+    assert result.verdict is Verdict.OPEN
     clear = judged(200.0, move=replace(MOVE, predicted=Estimate(200.0, 0.2)))
-    assert clear.verdict is Verdict.SAME and clear.settled, "what was promised is no reason to wait"
+    assert clear.verdict is Verdict.SAME, "what was promised is no reason to wait"
 
 
 def test_a_slow_half_hour_does_not_undo_what_was_surely_promised() -> None:
@@ -253,18 +248,18 @@ def test_a_promise_does_not_prove_itself() -> None:
     move = replace(MOVE, predicted=Estimate(1000.0, 0.05), baseline_windows=12)
     result = verify(move, complete_profile(2, 180.0, 100.0), spec(), variation(2, 180.0, 100.0, 0.8, windows=1))
     assert result.likely is not None and result.likely < 0.5
-    assert not result.settled, "more windows are looked at"
+    assert result.verdict is Verdict.OPEN, "more windows are looked at"
 
 
 def test_what_delivers_far_less_than_was_promised_is_looked_at_for_an_hour() -> None:
     """It costs less, as it was measured: a neighbour may have left with the move."""
-    assert not judged(200.0).settled, "nor is what costs the same"
+    assert judged(200.0).verdict is Verdict.OPEN, "nor is what costs the same"
     profile = complete_profile(2, 230.0, 100.0)
-    for windows, settled in ((1, False), (11, False), (12, True)):
+    for windows, verdict in ((1, Verdict.OPEN), (11, Verdict.OPEN), (12, Verdict.BETTER)):
         found = verify(MOVE, profile, spec(), variation(2, 230.0, 100.0, 0.01, windows=windows))
-        assert (found.verdict, found.settled) == (Verdict.BETTER, settled)
+        assert found.verdict is verdict
     more = replace(MOVE, predicted=Estimate(80.0, 0.2))
-    assert judged(230.0, move=more).settled, "far more than was promised is no reason to wait"
+    assert judged(230.0, move=more).verdict is Verdict.BETTER, "far more than was promised is no reason to wait"
 
 
 def test_hours_of_two_places_differ_by_more_than_hours_of_one() -> None:
@@ -284,9 +279,8 @@ def test_what_is_likely_worse_when_the_time_is_over_is_undone() -> None:
     noisy = variation(2, 165.0, 100.0, 0.12, windows=12)
     profile = complete_profile(2, 165.0, 100.0)
     move = replace(MOVE, predicted=Estimate(400.0, 0.5), baseline_windows=12)
-    assert verify(move, profile, spec(), noisy).verdict is not Verdict.WORSE
-    result = verify(move, profile, spec(), noisy, last=True)
-    assert (result.verdict, result.settled) == (Verdict.WORSE, True)
+    assert verify(move, profile, spec(), noisy).verdict is Verdict.OPEN
+    assert verify(move, profile, spec(), noisy, last=True).verdict is Verdict.WORSE
 
 
 def test_another_revision_or_half_a_window_is_a_callers_mistake() -> None:
@@ -309,8 +303,8 @@ def test_unknown_price_or_no_progress_has_no_cost() -> None:
 
 @given(st.floats(1.0, 1e6), st.floats(1.0, 1e6))
 def test_faster_on_the_same_chips_is_never_judged_worse(slow: float, more: float) -> None:
-    order = [Verdict.WORSE, Verdict.SAME, Verdict.BETTER]
-    assert order.index(judged(slow + more).verdict) >= order.index(judged(slow).verdict)
+    order = {Verdict.WORSE: -1, Verdict.SAME: 0, Verdict.OPEN: 0, Verdict.BETTER: 1}
+    assert order[judged(slow + more).verdict] >= order[judged(slow).verdict]
 
 
 @example(0.060546875, 0.0859375)
@@ -324,7 +318,7 @@ def test_a_move_that_delivers_is_judged_when_it_is_expected_to_be(saving: float,
     def settled(count: int) -> bool:
         seen = variation(2, rate, 100.0, spread, windows=count)
         found = verify(move, complete_profile(2, rate, 100.0), spec(), seen)
-        return found.settled
+        return found.verdict is not Verdict.OPEN
 
     assert settled(windows)
     assert windows == 1 or not settled(windows - 1)
@@ -344,9 +338,9 @@ def test_a_job_that_starts_slowly_anywhere_is_not_judged_by_its_start(windows: i
     rates = (75.0,) * min(windows, 6) + (400.0,) * max(windows - 6, 0)
     known = replace(variation(2, 400.0, 100.0, windows=windows), recent=rates)
     profile = complete_profile(2, rates[-1], 100.0)
-    assert verify(MOVE, profile, spec(), known).verdict is Verdict.WORSE
+    assert verify(MOVE, profile, spec(), known, last=True).verdict is Verdict.WORSE
     result = verify(MOVE, profile, spec(), replace(known, slow_start=STARTS_SLOWLY))
-    assert not (result.settled and result.verdict is Verdict.WORSE)
+    assert result.verdict is not Verdict.WORSE
     if windows > 6:
         assert result.throughput == 400.0
 
@@ -354,10 +348,10 @@ def test_a_job_that_starts_slowly_anywhere_is_not_judged_by_its_start(windows: i
 def test_where_a_slow_start_is_better_already_or_time_is_over_it_is_judged() -> None:
     known = replace(variation(2, 400.0, 100.0), slow_start=STARTS_SLOWLY)
     result = verify(MOVE, complete_profile(2, 400.0, 100.0), spec(), known)
-    assert (result.verdict, result.settled) == (Verdict.BETTER, True)
+    assert result.verdict is Verdict.BETTER
     bad = replace(variation(2, 75.0, 100.0), slow_start=STARTS_SLOWLY)
     result = verify(MOVE, complete_profile(2, 75.0, 100.0), spec(), bad, last=True)
-    assert (result.verdict, result.settled) == (Verdict.WORSE, True)
+    assert result.verdict is Verdict.WORSE
 
 
 @pytest.mark.parametrize("revision", [1, 2])
@@ -406,8 +400,8 @@ def test_a_part_of_a_slow_start_is_not_compared_with_more_of_the_one_before(slow
     for windows in range(1, 13):
         known = replace(variation(2, 0.0, windows * window), recent=start[:windows], slow_start=slow)
         result = verify(move, complete_profile(2, start[windows - 1], windows * window), spec(), known)
-        assert not (result.settled and result.verdict is Verdict.WORSE), windows
-    assert (result.settled, result.verdict) == (True, Verdict.BETTER), "the same start, for less"
+        assert result.verdict is not Verdict.WORSE, windows
+    assert result.verdict is Verdict.BETTER, "the same start, for less"
 
 
 @pytest.mark.parametrize("windows", [3, 6, 20])
@@ -426,10 +420,10 @@ def test_what_only_a_part_of_a_start_can_tell_waits_for_no_other_windows(windows
     slow = SlowStart(6 * window, 3.0 * window, 1)
     known = replace(variation(2, 0.0, windows * window), recent=recent, slow_start=slow)
     result = verify(move, complete_profile(2, recent[-1], windows * window), spec(), known)
-    assert (result.verdict, result.settled) == (Verdict.WORSE, True)
+    assert result.verdict is Verdict.WORSE
 
 
 def test_a_place_that_stays_slow_after_a_slow_start_is_left() -> None:
     known = replace(variation(2, 75.0, 100.0, windows=9), slow_start=STARTS_SLOWLY)
     result = verify(MOVE, complete_profile(2, 75.0, 100.0), spec(), known)
-    assert (result.verdict, result.settled) == (Verdict.WORSE, True)
+    assert result.verdict is Verdict.WORSE

@@ -41,7 +41,7 @@ from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.hardware.accelerator import Accelerator
-from rightpool.hardware.calibration import verdict
+from rightpool.hardware.calibration import agreement
 from rightpool.hardware.declared_chip import DeclaredChips
 from rightpool.hardware.measurement import MeasurementError, calibration, judged, read_measurement
 from rightpool.hardware.pool import Pool
@@ -165,7 +165,7 @@ def store_calibration(client: ClusterClient, name: str, stored: Any, found: Cali
     """Write it into the pool's status, with the condition that the operator makes of it too."""
     made = Condition(
         PoolConditionType.CALIBRATED.value,
-        *verdict(name, found, found.accelerator),
+        *agreement(name, found, found.accelerator),
         observed_generation=int(meta(stored).get("generation") or 0),
     )
     kept = [one for one in (stored.get("status") or {}).get("conditions") or () if one.get("type") == made.type]

@@ -7,7 +7,7 @@ import math
 from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.judge.outlook import pause_seconds
-from rightpool.planning.judge.verification import windows_until_settled
+from rightpool.planning.judge.verdict import windows_until_settled
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.measured_job import MeasuredJob

@@ -4,19 +4,15 @@ not seen to work."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
 from rightpool.api.migration import Migration
-from rightpool.api.variation import MAX_RECENT
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.silence import LONGEST_SILENCE_SECONDS, longest_silence
 from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
 from rightpool.profiles.sample import Field
-from rightpool.profiles.silence import NOTHING, silent_for, silent_windows
-from rightpool.profiles.steadiness import SPANS
+from rightpool.profiles.silence import NOTHING, silent_for
 
-# A program that does nothing may evaluate. After so many seconds, and an hour of windows, it hangs.
-LONGEST_SILENCE_SECONDS: Final = 3600.0
 # What compiles for this share of the time does not hang.
 _COMPILING: Final = 0.5
 _WORK: Final = (Field.STEPS, Field.SAMPLES, Field.SAMPLES_PER_SECOND, Field.STEPS_PER_SECOND)
@@ -61,35 +57,6 @@ def begins_to_work(migration: Migration, profile: Profile) -> bool:
 def _was_seen(migration: Migration) -> bool:
     """Whether the program would be seen to work on the target. Of another vendor's chips nobody knows."""
     return migration.source.vendor in (None, migration.target.vendor) and bool(migration.baseline)
-
-
-def longest_silence(window: float, before: Sequence[float] = ()) -> int:
-    """Windows of so many seconds in which a program may do nothing, as many as are kept at most. before: windows before
-    the move."""
-    if _counts_seldom(before):
-        return MAX_RECENT
-    return min(max(SPANS[-1], math.ceil(LONGEST_SILENCE_SECONDS / window)), MAX_RECENT)
-
-
-def mostly_silent(migration: Migration, recent: Sequence[float], window: float) -> bool:
-    """Whether the windows on the target, of so many seconds, tell little of how fast it works: most are silent, and not
-    so many that it hangs, nor was it like that before. Of short windows few are kept of before an evaluation."""
-    if _counts_seldom(migration.baseline_rates):
-        return False
-    silent = silent_windows(recent, migration.baseline or math.inf)
-    return 2 * silent > len(recent) and silent < longest_silence(window)
-
-
-def hangs_again(migration: Migration, recent: Sequence[float], window: float) -> bool:
-    """Whether the target was silent for longer in all than a program may be, in windows of so many seconds: it hangs
-    again and again."""
-    silent = silent_windows(recent, migration.baseline or math.inf)
-    return silent >= longest_silence(window, migration.baseline_rates)
-
-
-def _counts_seldom(rates: Sequence[float]) -> bool:
-    """Whether most windows are silent: samples are counted now and then, and hours without a count are usual."""
-    return 2 * silent_windows(rates) > len(rates)
 
 
 def idle_for_an_hour(job: Job, migration: Migration, now: float) -> bool:

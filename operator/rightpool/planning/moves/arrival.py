@@ -12,27 +12,19 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.books.accounting import hung, remeasured
 from rightpool.planning.jobs.job import Job, throttled_now
 from rightpool.planning.judge.idling import (
-    LONGEST_SILENCE_SECONDS,
     begins_to_work,
     compiles,
-    hangs_again,
     idle_for_an_hour,
     idle_since,
-    longest_silence,
-    mostly_silent,
     silent_for_an_hour,
     stands_still,
     takes_no_step,
 )
 from rightpool.planning.judge.outlook import outlook
-from rightpool.planning.judge.verification import (
-    FEWEST_WINDOWS,
-    MOST_WINDOWS,
-    Verdict,
-    Verification,
-    verifiable,
-    verify,
-)
+from rightpool.planning.judge.series import FEWEST_WINDOWS, MOST_WINDOWS
+from rightpool.planning.judge.silence import LONGEST_SILENCE_SECONDS, longest_silence, silence
+from rightpool.planning.judge.verdict import Verdict
+from rightpool.planning.judge.verification import Verification, verifiable, verify
 from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
@@ -183,10 +175,10 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         # While there are no readings it is not known what it does.
         read = profile.newest if profile is not None and profile.steadiness is Steadiness.STALE else None
         waited = now - max(migration.running_at or migration.phase_since, resumed, read or 0.0)
-        silence = max(LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
+        longest = max(LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
         if profile is not None and takes_no_step(migration, profile):
             # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
-            limit = max(limit, silence)
+            limit = max(limit, longest)
             if waited > limit and not compiles(profile):
                 return _found_hanging(job, migration, words.setback(NoStep(limit)), now, words)
         elif profile is not None and stands_still(migration, profile):
@@ -195,7 +187,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
                 message = words.setback(NoStep(LONGEST_SILENCE_SECONDS, after_first=True))
                 return _found_hanging(job, migration, message, now, words)
         elif profile is not None and begins_to_work(migration, profile):
-            limit += silence  # its first step may have come as late as that
+            limit += longest  # its first step may have come as late as that
         if waited > limit:
             other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
             message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
@@ -211,12 +203,13 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     longest_silent = max(longest, 2.0 * LONGEST_SILENCE_SECONDS)
     variation = job.observed.variation
     there = variation is not None and variation.revision == migration.target.revision
-    silent = variation is not None and there and mostly_silent(migration, variation.recent, window)
-    last = waited >= (longest_silent if silent else longest)
+    recent = variation.recent if variation is not None and there else ()
+    quiet = silence(recent, window, migration.baseline, migration.baseline_rates)
+    last = waited >= (longest_silent if quiet.mostly else longest)
     result = verify(migration, profile, job.spec, variation, yardstick=yardstick_of(migration.reason), last=last)
-    if not result.settled:
+    if result.verdict is Verdict.OPEN:
         return job
-    nothing = result.verdict is Verdict.WORSE and result.throughput <= 0.0
+    nothing = result.verdict is Verdict.IDLE
     if nothing and waited < longest_silent and not silent_for_an_hour(job, migration, now):
         return job
     message = words.verified(migration, result)
@@ -231,15 +224,12 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     )
     if nothing:
         return _found_hanging(job, migration, message, now, words)
-    again = variation is not None and there and hangs_again(migration, variation.recent, window)
-    job = remeasured(job, now, refuted=again and result.verdict is Verdict.WORSE)
-    # Without room to return a job that hangs waits for some, and is started elsewhere if that takes long.
-    worse = result.verdict is Verdict.WORSE and not nothing
-    stays = _stays(job, migration, result, now, room) if worse else None
+    job = remeasured(job, now, refuted=quiet.hangs_again and result.verdict.undoes)
+    stays = _stays(job, migration, result, now, room) if result.verdict.undoes else None
     if stays is not None:
         message = f"{message}; {words.stays(migration, stays)}"
         return end_migration(job, replace(migration, message=message), Outcome.FAILED, stays, now)
-    if result.verdict is Verdict.WORSE:
+    if result.verdict.undoes:
         return _turned_back(job, migration, result.reason, message, now, save_first=True)
     return end_migration(job, migration, Outcome.VERIFIED, result.reason, now)
 

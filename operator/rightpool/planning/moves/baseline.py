@@ -8,7 +8,7 @@ from rightpool.api.action import Action
 from rightpool.api.migration import MAX_BASELINE_RATES, Migration
 from rightpool.planning.books.counterfactual import Level, measured_level
 from rightpool.planning.jobs.job import Job, throttled_now
-from rightpool.planning.judge.verification import MOST_WINDOWS
+from rightpool.planning.judge.series import MOST_WINDOWS
 from rightpool.prediction.step_shares import work_share
 from rightpool.profiles.silence import silent_for
 from rightpool.profiles.slow_start import windows_after_start

@@ -16,7 +16,7 @@ from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.accelerator import Figures, FigureSource, Price
-from rightpool.hardware.calibration import uncalibrated, verdict
+from rightpool.hardware.calibration import agreement, uncalibrated
 from rightpool.hardware.chart_values import VALUES
 from rightpool.hardware.inventory import ProblemKind
 from rightpool.hardware.pool import Pool
@@ -291,7 +291,7 @@ def _calibrated(name: str, fleet: PoolInventory) -> _Verdict:
     spec = fleet.specs.get(name)
     accelerator = "unknown" if spec is None else spec.accelerator
     pool = fleet.inventory.pools.get(name)
-    return PoolConditionType.CALIBRATED, *verdict(name, kept, accelerator, None if pool is None else pool.accelerator)
+    return PoolConditionType.CALIBRATED, *agreement(name, kept, accelerator, None if pool is None else pool.accelerator)
 
 
 def _trusted(against: Limit | None, now: float) -> _Verdict:
