@@ -78,6 +78,20 @@ _NODE_NAME: Final = {
     ),
 }
 
+_CLAIMS: Final = {
+    "type": "array",
+    "description": "Not to be set: chips are added where the job is placed.",
+    "maxItems": MAX_RESOURCES,
+    "items": {"type": "object", **_PRESERVE},
+    **validations(
+        Rule(
+            "size(self) == 0",
+            "must not be set, since the job's chips are asked for where it is placed, and a claim would take more: "
+            "remove it, and say how many with spec.workload.job.chipsPerReplica",
+        )
+    ),
+}
+
 # Who the pods are does not depend on their chips, so that a variant can't make them somebody else.
 _IDENTITY: Final = {
     "serviceAccountName": {"type": "string", "maxLength": 253, "description": "Not to be set here."},
@@ -135,6 +149,7 @@ TEMPLATE_SCHEMA: Final = _object(
                 },
                 "nodeSelector": _strings("Labels of nodes, beside those of the pool."),
                 "nodeName": _NODE_NAME,
+                "resourceClaims": _CLAIMS,
                 "serviceAccountName": {"type": "string", "description": "ServiceAccount of the pods."},
             },
             **validations(
@@ -168,6 +183,7 @@ _OVERLAY_SCHEMA: Final = _object(
                     "items": _object("What differs in a container.", {"name": _CONTAINER_NAME}, required=["name"]),
                 },
                 "nodeName": _NODE_NAME,
+                "resourceClaims": _CLAIMS,
                 **_IDENTITY,
             },
             **validations(*(Rule(f"!has(self.{name})", NOT_IN_VARIANTS, field=f".{name}") for name in IDENTITY_FIELDS)),

@@ -233,7 +233,7 @@ class ClusterView:
             PoolProblem(None, f"{how_many(len(nodes.nodes), 'node')}: {nodes.message}")
             for nodes in fleet.discovery.unmapped
         ]
-        return FleetView(with_node_shapes(fleet.inventory, self.store.objects(NODES), asked), tuple(problems))
+        return FleetView(with_node_shapes(fleet.inventory, fleet.nodes, asked), tuple(problems))
 
     def _by_status(self, objects: Sequence[Mapping[str, Any]], error: ClusterError) -> FleetView:
         """Pools by their specs, with the chip counts that the operator wrote into their status."""

@@ -17,8 +17,14 @@ def _is_chip(resource: str, pool_resource: str) -> bool:
 def add_chips(template: dict[str, Any], container: dict[str, Any], resource: str, chips: int) -> None:
     """Set the chips of a container, as requests and limits, because extended resources can't be overcommitted.
 
-    A template that requests chips itself is invalid: its number would contradict the placement's.
+    A template that requests chips itself is invalid: its number would contradict the placement's. So is one with
+    claims: the container would get their devices beside its chips.
     """
+    if pod_spec(template).get("resourceClaims"):
+        raise InvalidTemplate(
+            "template.spec.resourceClaims must not be set, since chips are added where the job is placed: remove it, "
+            "and say how many with chipsPerReplica"
+        )
     for other in [*containers_of(template), *init_containers_of(template)]:
         resources = other.get("resources", {})
         for kind in ("requests", "limits"):

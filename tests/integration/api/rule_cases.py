@@ -28,6 +28,13 @@ JOB_CASES: Final = (
         "spec.placement.variants[0].template.spec.nodeName",
         "must not be set, since it goes round the scheduler and the pools: remove it",
     ),
+    Case(
+        "a claim of devices for a vendor",
+        JOB,
+        {"spec.placement.variants": [{"vendor": "AMD", "template": {"spec": {"resourceClaims": [{"name": "gpu"}]}}}]},
+        "spec.placement.variants[0].template.spec.resourceClaims",
+        "must not be set, since the job's chips are asked for where it is placed",
+    ),
     *(
         Case(
             f"{name} for a vendor",
@@ -111,6 +118,13 @@ JOB_CASES: Final = (
         {f"{_T}.spec.nodeName": "a100-0"},
         f"{_T}.spec.nodeName",
         "must not be set, since it goes round the scheduler and the pools: remove it",
+    ),
+    Case(
+        "a claim of devices",
+        JOB,
+        {f"{_T}.spec.resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]},
+        f"{_T}.spec.resourceClaims",
+        "must not be set, since the job's chips are asked for where it is placed",
     ),
     Case(
         "other controller without a domain",

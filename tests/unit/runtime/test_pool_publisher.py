@@ -47,8 +47,7 @@ class Lister:
         self.pods = pods
 
     def pages(self, resource: Resource, namespace: str | None = None, **_: Any) -> Iterable[Listing]:
-        assert resource is PODS
-        yield Listing(self.pods[namespace], "1", "")
+        yield Listing(self.pods[namespace] if resource is PODS else [], "1", "")
 
 
 def inventory_of(status: Mapping[str, Any], namespaces: Sequence[str], pods: list[Body]) -> PoolInventory:

@@ -7,10 +7,14 @@ from typing import Any
 
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import Listing
-from rightpool.cluster.errors import Forbidden, Unavailable
-from rightpool.cluster.resources import PODS
+from rightpool.cluster.errors import Forbidden, NotFound, Unavailable
+from rightpool.cluster.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 from rightpool.contract import LABEL_JOB
+from rightpool.hardware.catalog import load_catalog
+from rightpool.hardware.node import NodeFacts
+from rightpool.runtime.observe.pool_inventory import take_inventory
 from rightpool.runtime.observe.usage import ChipUsage
+from tests.unit.hardware.test_devices import CLASS, claim, gpu, slice_of
 from tests.unit.runtime.makers import Body, pod
 
 GPU = "nvidia.com/gpu"
@@ -21,11 +25,17 @@ class Lister:
 
     def __init__(self, pods: dict[str | None, list[Body]]) -> None:
         self.pods = pods
+        self.others: dict[Resource, list[Body]] = {}
         self.trouble: Exception | None = None
         self.asked: list[str | None] = []
 
     def pages(self, resource: Resource, namespace: str | None = None, **selectors: Any) -> Iterable[Listing]:
-        assert resource is PODS and selectors["labels"] == f"!{LABEL_JOB}"
+        if resource is not PODS:
+            if self.trouble is not None:
+                raise self.trouble
+            yield Listing(self.others.get(resource, []), "1", "")
+            return
+        assert selectors["labels"] == f"!{LABEL_JOB}"
         self.asked.append(namespace)
         if self.trouble is not None:
             raise self.trouble
@@ -89,3 +99,37 @@ def test_nothing_is_known_where_pods_may_never_be_counted() -> None:
     lister.trouble = None
     assert usage.refresh({GPU})
     assert usage.refused is None
+
+
+def offering_devices(lister: Lister) -> Lister:
+    lister.others = {
+        DEVICE_CLASSES: [CLASS],
+        RESOURCE_SLICES: [slice_of("n", *(gpu(f"gpu-{i}") for i in range(4)))],
+        RESOURCE_CLAIMS: [claim("gpu-0", "gpu-1")],
+    }
+    return lister
+
+
+def test_a_node_whose_chips_are_devices_is_a_pool() -> None:
+    """It lists no chips of its own, and pods with claims request none."""
+    by_name = pod(uid="a")
+    by_name["spec"] |= {"nodeName": "n", "containers": [{"name": "x", "resources": {"limits": {GPU: "1"}}}]}
+    lister = offering_devices(Lister({None: [by_name]}))
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.count": "4"}
+    nodes, usage, catalog = [NodeFacts("n", labels)], ChipUsage(lister, interval=0.0), load_catalog()
+    assert take_inventory([], nodes, [], usage, catalog).inventory.pools == {}
+    assert usage.refresh(())
+    pool = take_inventory([], nodes, [], usage, catalog).inventory.pools["h100"]
+    assert (pool.total, pool.free, pool.resource_name) == (4, 4 - 2 - 1, GPU)
+    known = usage.devices
+    assert not usage.refresh(()) and usage.devices is known
+
+
+def test_devices_that_are_not_listed_any_more_are_gone_and_no_answer_changes_nothing() -> None:
+    usage = ChipUsage(lister := offering_devices(Lister({None: []})), interval=0.0)
+    usage.refresh({GPU})
+    known = usage.devices
+    lister.trouble = Unavailable("not now")
+    assert not usage.refresh({GPU}) and usage.devices is known
+    lister.trouble = NotFound("the server could not find the requested resource")
+    assert usage.refresh({GPU}) and not usage.devices.offered

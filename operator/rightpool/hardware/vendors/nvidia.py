@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rightpool.hardware.vendors.vendor import Benchmark, ProductLabel, Vendor
+from rightpool.hardware.vendors.vendor import Benchmark, DeviceSource, ProductLabel, Vendor
 
 # GPU feature discovery.
 GFD_PRODUCT: Final = "nvidia.com/gpu.product"
@@ -36,5 +36,6 @@ NVIDIA: Final = Vendor(
         ProductLabel(GKE_GPU, count=GKE_GPU_COUNT, replicas=GKE_GPU_CLIENTS, partition=GKE_GPU_PARTITION),
         ProductLabel(KARPENTER_GPU, memory=KARPENTER_GPU_MEMORY, count=KARPENTER_GPU_COUNT),
     ),
+    devices=DeviceSource("gpu.nvidia.com", kind="type", chip="gpu"),
     benchmark=Benchmark("gpu", PYTORCH_IMAGE),
 )

@@ -91,6 +91,20 @@ class SliceVariables:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceSource:
+    """How a driver of Dynamic Resource Allocation lists the vendor's chips in ResourceSlices."""
+
+    driver: str
+    """Name of the driver."""
+
+    kind: str
+    """Attribute that tells whole chips from parts of them."""
+
+    chip: str
+    """Its value for a whole chip."""
+
+
+@dataclass(frozen=True, slots=True)
 class Benchmark:
     """How `rightpool calibrate` measures the vendor's chips."""
 
@@ -131,6 +145,9 @@ class Vendor:
 
     slice_variables: SliceVariables | None = field(default=None, compare=False)
     """What the vendor's runtime reads on several hosts, where it needs anything."""
+
+    devices: DeviceSource | None = field(default=None, compare=False)
+    """Where nodes may offer its chips as devices. None: they offer the extended resource alone."""
 
     benchmark: Benchmark | None = field(default=None, compare=False)
     """How its chips are measured. None: they cannot be."""

@@ -16,6 +16,7 @@ from rightpool.api.pool import AcceleratorPoolSpec, Calibration
 from rightpool.api.record import Record
 from rightpool.contract import FIELD_MANAGER, LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import Catalog
+from rightpool.hardware.devices import with_devices
 from rightpool.hardware.discovery import DiscoveredPool, Discovery, discover
 from rightpool.hardware.inventory import Inventory, build_pools
 from rightpool.hardware.node import NodeFacts
@@ -49,7 +50,7 @@ class PoolInventory:
     refused: str | None
     """What the API server says, where pods may not be listed."""
     nodes: Sequence[NodeFacts] = field(repr=False, compare=False)
-    """Those that it was made from."""
+    """Those that it was made from, with their devices."""
     made_from: tuple[object, ...] = field(repr=False, compare=False)
     """All that it was made from, but for the catalog."""
 
@@ -73,9 +74,10 @@ def take_inventory(
     the same ones while nothing has changed, and nobody else may change them. A discovered pool never takes the name of
     a declared one.
     """
-    made_from = objects, nodes, pods, usage.foreign, usage.refused
+    made_from = objects, nodes, pods, usage.devices, usage.foreign, usage.refused
     if before is not None and all(map(is_, made_from, before.made_from)):
         return before
+    nodes = with_devices(nodes, usage.devices.offered)
     stored = {str(meta(body)["name"]): body for body in objects}
     specs: dict[str, AcceleratorPoolSpec] = {}
     unreadable: dict[str, str] = {}
