@@ -42,6 +42,7 @@ JOBS = {
     "pool gone": 12,
     "growing batch": 8,
     "learning": 8,
+    "spot taken": 12,
 }
 ONLY = {
     "hangs": ("quiet", "long-eval"),
@@ -58,6 +59,7 @@ ONLY = {
     "pool gone": ("quiet",),
     "growing batch": ("quiet", "ar-10m"),
     "learning": ("quiet", "ar-10m"),
+    "spot taken": ("quiet", "ar-10m"),
 }
 WORKERS = 2
 

@@ -73,6 +73,10 @@ BARS: Final = {
     "saved by a mistyped price ÷ spent": Bar(least=-0.01, most=0.01, share=False),
     "jobs home 3 h after their pool was gone": Bar(least=1.0),
     "saved where a batch grows": Bar(least=0.9, most=1.1, share=False),
+    "slow to restart, on demand in the end": Bar(least=1.0),
+    "quick to restart, on spot in the end": Bar(least=1.0),
+    "saved where spot is taken": Bar(least=0.9, most=1.1, share=False),
+    "cost against staying where spot is taken": Bar(most=0.95, share=False),
     # Never worse than none.
     "cost with learning ÷ without, with counters": Bar(most=1.001, share=False),
     "cost with learning ÷ without, without counters": Bar(most=1.001, share=False),

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.decisions.afterwards import fading, gone, growing, learning, mistyped
+from benchmarks.decisions.interruptions import taken
 from benchmarks.decisions.prices import daily, for_good, hourly, meanwhile
 from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.world import BEGAN, HOUR, OPEN, STEP, Maker, pool, world
@@ -374,4 +375,5 @@ STORIES: Final[Mapping[str, Story]] = {
     "pool gone": gone,
     "growing batch": growing,
     "learning": learning,
+    "spot taken": taken,
 }

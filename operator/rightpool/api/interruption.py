@@ -1,5 +1,5 @@
-"""An interruption: the time from the end of one Revision until the steps of the next one have caught up, and that in
-which a program hangs after a move."""
+"""An interruption: the time from the end of one Revision until the steps of the next one have caught up, that in which
+a program hangs after a move, and that from when Kubernetes takes pods away until others have caught up."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rightpool.api.work_unit import WorkUnit, counts_samples
 
 @dataclass(frozen=True, slots=True)
 class Interruption(Record):
-    """Time without progress. What is paid in it is the cost of the decision that brought it about."""
+    """Time without progress. What is paid in it is the cost of the decision that brought it about, if one did."""
 
     id: str
-    """Decision id."""
+    """Decision id; empty where Kubernetes took pods away."""
 
     since: Annotated[UnixTime, Field(alias="startedAt")]
-    """When the old Revision was gone, or since when the program hangs."""
+    """When the old Revision or the first of its pods was gone, or since when the program hangs."""
 
     spent_before: Dollars = 0.0
     """Dollars spent until then."""
 
     repeats: Total = 0
-    """Units of work that the new Revision has to do again, because no save held them."""
+    """Units of work that are to be done again, because no save held them."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What repeats counts: Samples or Steps. Absent: Samples."""
@@ -37,4 +37,10 @@ class Interruption(Record):
     """Whether the user asked for it. Then what is saved is not reduced by it."""
 
     counterfactual: Counterfactual | None = None
-    """Where the job would be without its moves, from the end of this on. Absent: where it is."""
+    """Where the job would be without its moves, from the end of this on. Absent: where it is, and where pods were taken
+    away."""
+
+    @property
+    def disruption(self) -> bool:
+        """Whether Kubernetes took pods away, and no decision brought it about."""
+        return not self.id

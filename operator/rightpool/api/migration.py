@@ -21,6 +21,10 @@ from rightpool.api.units import NO_MONEY, WORD, Count, Dollars, Figure, Quantity
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 
+def _whole(share: float) -> bool:
+    return share == 1.0
+
+
 def _is_zero(value: float) -> bool:
     return write_money(value) == NO_MONEY
 
@@ -93,6 +97,10 @@ class Migration(Record):
     ] = ()
     """Throughput of the newest of these windows, one after the other, the newest last. Absent: not known, or rolling
     back."""
+
+    useful: Annotated[Quantity, Field(exclude_if=_whole)] = 1.0
+    """Share of the time that interruptions leave at the target ÷ that at the source, as it was known at the decision.
+    Absent: 1."""
 
     last_rate: Quantity | None = None
     """Throughput right before the save was asked for, of a time that no window has in it: from a fifth to two fifths of

@@ -44,7 +44,8 @@ class PlacementPolicySpec(ApiModel):
     has never run is started elsewhere."""
 
     spot_interruptions_per_day: Frequency = Field(default="1", validate_default=True)
-    """How often a day a job on spot capacity is taken to be interrupted, on pools that do not say it."""
+    """How often a day a job on spot capacity is taken to be interrupted, on pools that do not say it, until that was
+    counted there."""
 
     circuit_breaker: CircuitBreaker = Field(default_factory=CircuitBreaker)
     """Stops moves where too many of the last ones had to be rolled back: to a pool, to a chip, or all."""

@@ -14,6 +14,7 @@ from rightpool.api.outcome import MAX_OUTCOMES, MoveOutcome
 from rightpool.api.past_price import MAX_PRICES, PastPrice
 from rightpool.api.quantities import Frequency, Memory, Money, Rate
 from rightpool.api.rules import Rule, validations
+from rightpool.api.spot_use import MAX_SPOT_USES, SpotUse
 from rightpool.api.units import WORD, UnixTime
 
 _TOLERATION: Final = {
@@ -227,7 +228,8 @@ class AcceleratorPoolSpec(ApiModel):
     """What a chip costs. Default: the catalog's list price."""
 
     spot_interruptions_per_day: Frequency | None = None
-    """How often a day a job on spot capacity of the pool is interrupted. Default: what the PlacementPolicy says."""
+    """How often a day a job on spot capacity of the pool is interrupted, until that was counted. Default: what the
+    PlacementPolicy says."""
 
     max_chips: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
     """Chips that an autoscaler can bring the pool to. Default: only what is there."""
@@ -320,6 +322,11 @@ class AcceleratorPoolStatus(ApiModel):
     )
     """What a chip has cost, the newest last. What differs by less than 5% is the same price. The same one twice:
     another one between them was taken back within five minutes."""
+
+    spot_uses: Annotated[list[SpotUse], Field(max_length=MAX_SPOT_USES, json_schema_extra=ATOMIC)] = Field(
+        default_factory=list
+    )
+    """What jobs have met on its spot capacity, by namespace. How often jobs are interrupted there follows from it."""
 
     calibration: Calibration | None = None
     """What its chips were measured to do. It overrides the catalog and spec.chip."""

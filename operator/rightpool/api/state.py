@@ -18,6 +18,7 @@ from rightpool.api.model import ATOMIC
 from rightpool.api.pause import Pause
 from rightpool.api.progress import JobProgress
 from rightpool.api.record import Record
+from rightpool.api.recovery import Recovery
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.trace import Trace
@@ -66,6 +67,9 @@ class JobState(Record):
     ] = ()
     """When Kubernetes began to evict or preempt a pod of the Revision, of several pods: the last eight times. What its
     peers fail at then is no failure of the program. Absent: none."""
+
+    recovery: Recovery | None = None
+    """How long the job was without progress when Kubernetes last took pods away. Absent: it never did."""
 
     trace: Trace | None = None
     """The newest trace that was asked for by the annotation rightpool.dev/trace."""

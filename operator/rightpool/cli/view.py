@@ -52,6 +52,7 @@ from rightpool.runtime.observe.pool_inventory import (
     kept_calibrations,
     kept_outcomes,
     kept_prices,
+    kept_spot_uses,
     take_inventory,
 )
 from rightpool.runtime.observe.store import Store
@@ -258,6 +259,7 @@ class ClusterView:
             labels=labels,
             calibrations=kept_calibrations(stored),
             prices=kept_prices(stored),
+            spot_uses=kept_spot_uses(stored),
         )
         discovered = {str(meta(body)["name"]) for body in objects if is_discovered(body)}
         pools = {

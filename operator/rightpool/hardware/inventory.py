@@ -11,6 +11,7 @@ from typing import Final
 
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration, Interconnect, LinkKind, LinkSpec, PriceSpec
+from rightpool.api.spot_use import SpotUse
 from rightpool.hardware.accelerator import Accelerator, FigureSource, Link, Price
 from rightpool.hardware.calibration import calibrated, calibrated_link, uncalibrated
 from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
@@ -87,13 +88,14 @@ def build_pools(
     labels: Mapping[str, Mapping[str, str]] | None = None,
     calibrations: Mapping[str, Calibration] | None = None,
     prices: Mapping[str, tuple[PastPrice, ...]] | None = None,
+    spot_uses: Mapping[str, tuple[SpotUse, ...]] | None = None,
 ) -> Inventory:
     """Pools with what is there, free, and could be added.
 
     usage: chips that pods request, by node and resource; absent is none. discovered: names of the specs that discovery
     wrote; one of them whose nodes all belong to other pools is dropped without a problem. labels: of the
     AcceleratorPools that are stored, by name. calibrations: what was measured last in each pool, by its name.
-    prices: what each has cost so far.
+    prices: what each has cost so far. spot_uses: what jobs have met on the spot capacity of each.
     """
     measured = calibrations or {}
     problems: list[Problem] = []
@@ -138,6 +140,7 @@ def build_pools(
             labels=dict((labels or {}).get(name, {})),
             discovered=name in discovered,
             prices=(prices or {}).get(name, ()),
+            spot_uses=(spot_uses or {}).get(name, ()),
         )
         problems += found
     return Inventory(

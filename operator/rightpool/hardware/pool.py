@@ -6,6 +6,7 @@ from typing import Any
 
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import Slice
+from rightpool.api.spot_use import SpotUse
 from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator, Link, Price
 from rightpool.hardware.node_needs import NodeShape
@@ -89,6 +90,9 @@ class Pool:
 
     prices: tuple[PastPrice, ...] = ()
     """What a chip has cost so far, the newest last."""
+
+    spot_uses: tuple[SpotUse, ...] = ()
+    """What jobs have met on its spot capacity, by namespace."""
 
     def believed(self, now: float) -> "Pool":
         """The pool at the price that is decided and counted by: the last one, while the present one is suspected."""

@@ -31,6 +31,7 @@ from rightpool.hardware.node_shapes import with_node_shapes
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey, Observed
+from rightpool.planning.judge.spot_count import SpotCount
 from rightpool.planning.moves.commands import Command, commands
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.closed_pools import closed_pools
@@ -129,6 +130,7 @@ class Planner:
         self._bound = BoundJobs()
         self._refused = RefusedWrites()
         self._closed: ClosedPools = None
+        self._spot = SpotCount()
         self._judged: Set[str] = frozenset()
         self._closed_due = 0.0
 
@@ -243,7 +245,10 @@ class Planner:
             if now >= self._closed_due or not pools.keys() <= self._judged:
                 self._closed, self._judged = closed_pools(observed.values(), pools), pools.keys()
                 self._closed_due = now + CLOSED_SECONDS
-            parts.pool_publisher.publish(inventory, now, limits.outcomes, against, self._closed)
+            uses = {name: pool.spot_uses for name, pool in pools.items()}
+            self._spot = self._spot.after(observed.values(), uses, now)
+            uses = self._spot.to_keep(uses)
+            parts.pool_publisher.publish(inventory, now, limits.outcomes, against, self._closed, uses)
             parts.policy_publisher.publish(stored_policy, limits.stop, now)
         parts.books.cycle(stored, observed, assessments, now)
         self._metrics_recorder.fleet(

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from rightpool.api.placement import Placement
+from rightpool.api.spot_use import SpotUse
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.pool import OpenNode, Pool
 from rightpool.hardware.price_history import with_price
@@ -39,11 +40,12 @@ class SimulatedPool:
         self.charged = dollars if charged is None else charged
         self.pool, self._seen = replace(self.pool, price=Price(dollars)), None
 
-    def remember(self, now: float) -> None:
-        """The present price counts as one that the pool has had, as in its status. now: Unix seconds."""
+    def remember(self, now: float, uses: tuple[SpotUse, ...]) -> None:
+        """The present price counts as one that the pool has had, as in its status. now: Unix seconds. uses: what jobs
+        have met on its spot capacity."""
         prices = with_price(self.pool.prices, self.pool.price, now)
-        if prices != self.pool.prices:
-            self.pool, self._seen = replace(self.pool, prices=prices), None
+        if prices != self.pool.prices or uses != self.pool.spot_uses:
+            self.pool, self._seen = replace(self.pool, prices=prices, spot_uses=uses), None
 
     def take(self, now: float, until: float) -> None:
         """All of its nodes are taken away now, and what is on them ends; others come at `until`. Unix seconds."""

@@ -13,6 +13,7 @@ from rightpool.planning.allocate.breaker import Outcomes, outcomes_of
 from rightpool.planning.allocate.plan import Plan, plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.judge.spot_count import SpotCount
 from rightpool.planning.moves.commands import commands
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.moves.words import Words
@@ -50,6 +51,8 @@ class Simulator:
     """Those that are there, by namespace and name."""
     outcomes: Outcomes = field(default_factory=dict)
     """How moves to each pool ended, as the statuses of the pools keep it."""
+    spot: SpotCount = field(default_factory=SpotCount)
+    """What jobs have met on spot capacity, as the operator has it in memory."""
     _plan: Plan | None = None
 
     def add(self, jobs: Iterable[SimulatedJob]) -> None:
@@ -76,12 +79,15 @@ class Simulator:
         for key, job in jobs.items():
             self._step(self.jobs[key], job)
         self.outcomes = outcomes_of(jobs.values(), self.outcomes, now)
-        for pool in self.pools.values():
-            pool.remember(now)
+        kept = {name: pool.pool.spot_uses for name, pool in self.pools.items()}
+        self.spot = self.spot.after(jobs.values(), kept, now)
+        uses = self.spot.to_keep(kept)
+        for name, pool in self.pools.items():
+            pool.remember(now, uses[name])
 
     def restart_operator(self) -> None:
         """All that the operator has in memory is gone."""
-        self._plan = None
+        self._plan, self.spot = None, SpotCount()
         for simulated in self.jobs.values():
             simulated.restart_operator()
 

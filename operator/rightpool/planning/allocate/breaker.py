@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 from rightpool.api.action import Action
@@ -27,6 +26,7 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import DAY
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.tenant import hash_of, tenant_of
 from rightpool.planning.offers.evidence import BreakerOpen, Limit, Suspected, Unproven
 
 # What the clock of the operator that wrote an entry may be ahead of this one's.
@@ -86,7 +86,7 @@ def outcomes_of(jobs: Iterable[Job], kept: Outcomes, now: float) -> dict[str, tu
             if undone is None or now - entry.finished_at > DAY or not _seen(entry.finished_at, now):
                 continue
             made = MoveOutcome(
-                move=_hash(f"{job.uid}/{entry.id}"),
+                move=hash_of(f"{job.uid}/{entry.id}"),
                 tenant=tenant_of(job),
                 started_at=entry.started_at,
                 finished_at=entry.finished_at,
@@ -95,11 +95,6 @@ def outcomes_of(jobs: Iterable[Job], kept: Outcomes, now: float) -> dict[str, tu
             )
             found.setdefault(entry.target.pool, {})[made.move] = made
     return {pool: _newest(outcomes.values()) for pool, outcomes in found.items() if outcomes}
-
-
-def tenant_of(job: Job) -> str:
-    """The tenant that a job is of."""
-    return _hash(job.key.namespace)
 
 
 class Breaker:
@@ -346,7 +341,3 @@ def _newest(outcomes: Iterable[MoveOutcome]) -> tuple[MoveOutcome, ...]:
 
 def _when(outcome: MoveOutcome) -> tuple[float, str]:
     return outcome.finished_at, outcome.move
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:16]

@@ -15,8 +15,9 @@ from rightpool.api.altered import altered
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import Outcome
-from rightpool.api.migration import Migration
+from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
+from rightpool.api.recovery import Recovery
 from rightpool.api.revision import Revision
 from rightpool.api.units import HOUR
 from rightpool.api.work_unit import WorkUnit
@@ -33,11 +34,16 @@ from rightpool.planning.books.counterfactual import (
 from rightpool.planning.books.holding import holding
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.idling import takes_no_step
+from rightpool.planning.judge.outlook import patience
 from rightpool.planning.judge.progress import progress_at_end, progress_of
 from rightpool.profiles.track import Track
 
 # Where no step was counted for so long, an interruption ends too, seconds: nothing counts them.
 UNSEEN_SECONDS: Final = 1800.0
+# Kubernetes lets pods that it takes away run on for no longer than this, seconds.
+_LONGEST_GRACE: Final = 900.0
+# Phases of a migration in which pods are to be there.
+_AT_WORK: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.WARMING_UP, Phase.VERIFYING})
 # What is stored has six digits.
 _SAME: Final = 2e-5
 
@@ -47,6 +53,9 @@ class Prices(Protocol):
 
     def price(self, placement: Placement) -> float | None:
         """Dollars an hour; None where that can't be known."""
+
+    def useful(self, placement: Placement) -> float:
+        """Share of the time there that interruptions leave."""
 
     @property
     def faded(self) -> float | None:
@@ -60,7 +69,7 @@ def accounted(job: Job, prices: Prices | None, now: float) -> Job:
     """The job with its meter at what is held and at today's prices; the very same object where nothing changes."""
     if job.state.revision is None or job.state.finished is not None:
         return job
-    return _metered(_measured_again(_caught_up(_priced(job, prices, now), now), now), now)
+    return _metered(_measured_again(_caught_up(_disrupted(_priced(job, prices, now), now), now), now), now)
 
 
 def _priced(job: Job, prices: Prices | None, now: float) -> Job:
@@ -82,6 +91,8 @@ def _priced(job: Job, prices: Prices | None, now: float) -> Job:
     there = account.counterfactual
     if there is not None:
         price = prices.price(there.placement)
+        # There, too, it would be interrupted, and pay for that.
+        price = None if price is None else price / prices.useful(there.placement)
         if price is not None and not _same_as_stored(price, there.cost_per_hour):
             there = replace(there, cost_per_hour=price)
         if prices.faded is not None and not _same_as_stored(prices.faded, there.faded):
@@ -115,11 +126,56 @@ def _at_price(revision: Revision, prices: Prices) -> Revision:
     return replace(revision, cost_per_hour=price)
 
 
+def _disrupted(job: Job, now: float) -> Job:
+    """Kubernetes has taken pods away, and not all are there again: the job is interrupted, where it is to run on."""
+    state, child, revision = job.state, job.child, job.state.revision
+    if revision is None or revision.since is None or child is None or child.disrupted_at is None:
+        return job
+    migration = state.migration
+    leaves = migration is not None and migration.phase not in _AT_WORK
+    if state.interruption is not None or leaves or job.stops or not child.exists or child.deleting:
+        return job
+    known = revision.created_at if state.recovery is None else state.recovery.disrupted_at
+    if child.disrupted_at <= known or now - child.disrupted_at > _LONGEST_GRACE:
+        return job
+    if child.failed or child.succeeded or child.all_running(revision.placement.replicas):
+        return job
+    track, account = job.observed.track, state.account.settled(now)
+    repeats = 0 if track is None else round(track.since_save())
+    unit = WorkUnit.SAMPLES if track is None else track.unit
+    interruption = Interruption("", now, account.spent, repeats, unit)
+    return job.with_state(replace(state, account=account, interruption=interruption))
+
+
+def _recovered(job: Job, interruption: Interruption, now: float) -> Job:
+    """An interruption by Kubernetes ends when a whole gang of pods has counted what no save held, or runs where nothing
+    is counted."""
+    revision, child, track = job.state.revision, job.child, job.observed.track
+    if revision is None or child is None or child.disrupted_at is None:
+        return job
+    counts = track is not None and track.counter is not None and track.unit is interruption.unit
+    if counts and track is not None:
+        over = track.newest is not None and track.newest > interruption.since
+        over = over and (track.counter or 0.0) >= max(interruption.repeats, 1)
+    else:
+        over = child.all_running(revision.placement.replicas)
+    if not over:
+        return job
+    account = job.state.account.settled(now)
+    paid, seconds = account.spent - interruption.spent_before, max(now - interruption.since, 0.0)
+    if revision.cost_per_hour:  # else nothing tells how long no chips were held
+        seconds = min(seconds, paid / revision.cost_per_hour * HOUR)
+    recovery = Recovery(child.disrupted_at, seconds)
+    return job.with_state(replace(job.state, account=account, interruption=None, recovery=recovery))
+
+
 def _caught_up(job: Job, now: float) -> Job:
     """An interruption ends when the steps of the new Revision have caught up."""
     interruption, revision, migration = job.state.interruption, job.state.revision, job.state.migration
     if interruption is None or revision is None or revision.since is None:
         return job
+    if interruption.disruption:
+        return _recovered(job, interruption, now)
     if migration is not None and migration.rolling_back and migration.moving.revision == revision.revision:
         return job  # what it does while it is left again is none of that
     track = job.observed.track
@@ -128,7 +184,7 @@ def _caught_up(job: Job, now: float) -> Job:
         # How much was to be repeated says nothing of a count in another unit.
         repeats = interruption.repeats if track.unit is interruption.unit else 0
         at = track.reached(max(repeats, 1))
-        unseen = now - revision.since >= UNSEEN_SECONDS and not _counts(track, now)
+        unseen = now - revision.since >= patience(job, UNSEEN_SECONDS) and not _counts(track, now)
         if at is None and unseen and not _may_hang(job):
             at = now - UNSEEN_SECONDS if track.total else revision.since  # what came after that is not known
     if at is None:
@@ -184,7 +240,9 @@ def _metered(job: Job, now: float) -> Job:
     per_hour, saving = 0.0, 0.0
     revision, interruption = state.revision, state.interruption
     if interruption is not None:
-        saving = 0.0 if interruption.demanded else -(held.cost_per_hour or 0.0)
+        # At home it would be interrupted, too.
+        free = interruption.demanded or (interruption.disruption and there is None)
+        saving = 0.0 if free else -(held.cost_per_hour or 0.0)
     elif there is None or revision is None or held.cost_per_hour is None or there.cost_per_hour is None:
         pass  # at home, or nothing to compare with
     else:

@@ -102,13 +102,26 @@ def restart_seconds(job: Job) -> float:
 
 def pause_seconds(job: Job) -> float:
     """Seconds without any progress that moving this job costs, one way: what its last move took that did not hang, and
-    of one that was undone half of both ways, because nobody knows how long each took."""
+    of one that was undone half of both ways, because nobody knows how long each took. Of a job that was never moved,
+    what it took to be back after pods were taken away."""
     last = _last_restart(job)
     if last is not None:
         return last.lost_seconds / (2.0 if last.outcome is Outcome.ROLLED_BACK else 1.0)
+    if job.state.recovery is not None:
+        return job.state.recovery.seconds
     profile = job.observed.profile
     save = None if profile is None else profile.readings.get(Field.CHECKPOINT_SECONDS)
     return TYPICAL_RESTART_SECONDS + (0.0 if save is None else save.value)
+
+
+def interruption_seconds(job: Job) -> float:
+    """Seconds of work that an interruption of spot capacity costs this job: what the last one did, else a restart."""
+    return restart_seconds(job) if job.state.recovery is None else job.state.recovery.seconds
+
+
+def patience(job: Job, seconds: float) -> float:
+    """How long to wait for the first step after a start: so many seconds, or twice what the job is known to take."""
+    return seconds if job.state.recovery is None else max(seconds, 2.0 * job.state.recovery.seconds)
 
 
 def _last_restart(job: Job) -> LedgerEntry | None:

@@ -95,12 +95,13 @@ def before_of(migration: Migration, variation: Variation | None, window: float) 
     """What the job did where it was; None where that is not known. window: seconds."""
     if not migration.baseline:
         return None
+    price = migration.source.cost_per_hour
     return RateSeries(
         migration.baseline,
         max(migration.baseline_windows, 1),
         migration.baseline_rates,
         seconds=window,
-        price=migration.source.cost_per_hour,
+        price=None if price is None else price * migration.useful,  # of the time that interruptions leave
         variation=variation,
     )
 

@@ -20,7 +20,7 @@ from rightpool.planning.judge.idling import (
     stands_still,
     takes_no_step,
 )
-from rightpool.planning.judge.outlook import outlook
+from rightpool.planning.judge.outlook import outlook, patience
 from rightpool.planning.judge.series import FEWEST_WINDOWS, MOST_WINDOWS
 from rightpool.planning.judge.silence import LONGEST_SILENCE_SECONDS, longest_silence, silence
 from rightpool.planning.judge.verdict import Verdict
@@ -169,7 +169,7 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     profile = job.observed.profile
     if profile is None or not verifiable(migration, profile):
         window = job.spec.profiling.window.total_seconds()
-        limit = max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window)
+        limit = patience(job, max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window))
         if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
             limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
         # While there are no readings it is not known what it does.

@@ -49,6 +49,7 @@ def with_decision(job: Job, assessment: Assessment, now: float, words: Words) ->
         unit=decision.candidate.unit if current is None else current.unit,
         predicted=decision.candidate.throughput,
         baseline=None if measured is None else measured.median,
+        useful=decision.candidate.useful / (1.0 if current is None else current.useful),
         healthy_baseline=None if current is None else current.healthy,
         without_return=Reason.SOURCE_NOT_HELD if isinstance(decision.evidence, SourceNotHeld) else None,
     )

@@ -56,6 +56,7 @@ _STANDING: Final = frozenset(
         "last_move_at",
         "moves",
         "progress",
+        "recovery",
         "revision",
         "variation",
     }

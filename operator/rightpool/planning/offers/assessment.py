@@ -50,6 +50,10 @@ class Assessment:
         """Dollars an hour of a placement today; None where that can't be known."""
         return None if self.evaluated is None else self.evaluated.price(placement)
 
+    def useful(self, placement: Placement) -> float:
+        """Share of the time there that interruptions leave."""
+        return 1.0 if self.evaluated is None else self.evaluated.useful(placement)
+
     @property
     def faded(self) -> float | None:
         """The job's rate ÷ what it would be, were its pool as it was at its verdict; None where that is not known."""

@@ -104,6 +104,7 @@ class _Evaluating:
     def __post_init__(self) -> None:
         self.register = Register(
             Machines.of(pool.believed(self.fleet.now) for pool in self.fleet.pools.values()),
+            self.fleet.now,
             float(self.fleet.policy.spot_interruptions_per_day),
         )
         fleet = self.fleet

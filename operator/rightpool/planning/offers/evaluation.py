@@ -8,14 +8,18 @@ from functools import lru_cache
 
 from rightpool.api.placement import Placement
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.tenant import tenant_of
+from rightpool.planning.judge.outlook import interruption_seconds
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.entries import Running
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.pool_gates import home_vendor, placed_vendor
 from rightpool.planning.offers.register import Register
+from rightpool.planning.offers.scores import useful_share
 from rightpool.planning.offers.shape import Shape
 from rightpool.planning.offers.targets.target import JobTarget
+from rightpool.prediction.columns import floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +118,14 @@ class Evaluated(ABC):
         machines = self.evaluation.register.machines
         place = machines.index.get(placement.pool)
         return None if place is None else machines.pools[place].price.hourly(placement)
+
+    def useful(self, placement: Placement) -> float:
+        """Share of the time that interruptions leave there; 1 where the pool is not known."""
+        register = self.evaluation.register
+        if placement.pool not in register.machines.index:
+            return 1.0
+        often = register.interruptions_of(placement, tenant_of(self.job))
+        return float(useful_share(floats(often), floats(interruption_seconds(self.job))))
 
     def chip(self, placement: Placement) -> str | None:
         """Key of its chips in the catalog; None where its pool is not known."""

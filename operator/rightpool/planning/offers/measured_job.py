@@ -18,9 +18,7 @@ from rightpool.planning.offers.gates import GATES, TARGET_CODES
 from rightpool.planning.offers.register import COMPARED, FIRST_COMPARED, FIRST_KEPT, NONE
 from rightpool.planning.offers.rejection import Rejection
 from rightpool.planning.offers.rows import Row
-from rightpool.planning.offers.scores import useful_share
 from rightpool.planning.offers.targets.target import JobTarget
-from rightpool.prediction.columns import floats
 from rightpool.prediction.cost import cost_per_million
 from rightpool.prediction.predictor import ORIGINS
 
@@ -100,13 +98,6 @@ class MeasuredJob(Evaluated):
         """By its columns."""
         return self._candidate(self.evaluation.running.entries, entry, here=False)
 
-    def _useful(self, placement: Placement) -> float:
-        """Share of the time that is not lost to interruptions."""
-        register = self.evaluation.register
-        pool = register.machines.pools[register.machines.index[placement.pool]]
-        often = register.interruptions_of(placement, pool)
-        return float(useful_share(floats(often), floats(self.evaluation.running.numbers.restart[self.number])))
-
     def _candidate(self, entries: Entries, entry: int, *, here: bool) -> Candidate:
         prediction = self.evaluation.running.prediction
         placement = self.evaluation.register.placements[entries.option[entry]]
@@ -115,7 +106,7 @@ class MeasuredJob(Evaluated):
         unit = unit_of(self.job)
         compares = here or self._compares(unit, placement)
         rate = estimate if isinstance(estimate, Estimate) and compares else None
-        useful = self._useful(placement)
+        useful = self.useful(placement)
         vendor, home = self.vendors(placement)
         return Candidate(
             placement=placement,
@@ -177,7 +168,7 @@ class MeasuredJob(Evaluated):
         numbers, asked = running.numbers, int(entries.predicted[entry])
         placement = self.evaluation.register.placements[entries.option[entry]]
         price = self.price(placement)
-        rate = math.nan if asked < 0 else float(running.prediction.median[asked]) * self._useful(placement)
+        rate = math.nan if asked < 0 else float(running.prediction.median[asked]) * self.useful(placement)
         hourly = math.nan if price is None else price
         pool = machines.pools[machines.index[placement.pool]]
         full = full_rate(self.job, placement.chips, pool.accelerator)
@@ -191,7 +182,7 @@ class MeasuredJob(Evaluated):
             rate=rate,
             cost=hourly / 3600.0 * 1e6 / rate,
             efficiency=float(entries.efficiency[entry]),
-            full=math.nan if full is None else full * self._useful(placement),
+            full=math.nan if full is None else full * self.useful(placement),
             price=hourly,
             work_left=float(numbers.work_left[number]),
             restart=0.0 if here else float(numbers.restart[number]),

@@ -8,7 +8,7 @@ import numpy as np
 from rightpool.api.choices import Batch, ModelState
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job, parallelism_of
-from rightpool.planning.judge.outlook import outlook
+from rightpool.planning.judge.outlook import interruption_seconds, outlook
 from rightpool.planning.offers.rows import Numbers
 from rightpool.planning.offers.targets.registry import TARGETS, needs_price
 from rightpool.prediction.columns import Bools, Floats, Ints, floats
@@ -40,6 +40,7 @@ def numbers_of(jobs: Sequence[Job], rates: Floats, prices: Floats, home: Ints, n
         },
         work_left=floats([rest.work_left for rest in rests]),
         restart=floats([rest.restart for rest in rests]),
+        recovery=floats([interruption_seconds(job) for job in jobs]),
         horizon=floats([rest.horizon for rest in rests]),
         savings=floats([float(job.spec.adaptation.min_savings) for job in jobs]),
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rightpool.api.placement import CapacityType, Placement
-from rightpool.hardware.pool import Pool
 from rightpool.hardware.price_history import lasts, usual_price
+from rightpool.hardware.spot_rate import interruptions_a_day
 from rightpool.planning.offers.gates import GATES
 from rightpool.planning.offers.rejection import (
     BelowMinSavings,
@@ -45,8 +45,6 @@ class Options:
     """How many groups of such chips."""
     price: Floats
     """Dollars an hour; NaN where not known."""
-    interruptions: Floats
-    """How often a day it is taken away; 0 of what is bought on demand."""
     market: Ints
     """Those with the same number have the same price of a chip: of one pool and capacity type."""
     lasts: Floats
@@ -63,13 +61,16 @@ class Register:
 
     machines: Machines
     """Chips and links of the pools."""
+    now: float = 0.0
+    """Unix seconds."""
     interruptions: float = 0.0
-    """How often a day spot capacity is taken away, of pools that do not say it."""
+    """How often a day spot capacity is taken away, of pools that do not say it, until that was counted."""
     placements: list[Placement] = field(default_factory=list)
     """By their number in the columns."""
     rejections: list[Rejection] = field(default_factory=list)
     """By their code in the columns."""
     _numbers: dict[Placement, int] = field(default_factory=dict)
+    _interruptions: dict[tuple[str, CapacityType, str], float] = field(default_factory=dict)
     _codes: dict[Rejection, int] = field(default_factory=dict)
 
     def option(self, placement: Placement) -> int:
@@ -101,7 +102,7 @@ class Register:
     def options(self, now: float) -> Options:
         """All placements so far. now: Unix seconds."""
         pools = [self.machines.index[placement.pool] for placement in self.placements]
-        layouts, prices, taken, markets, lasting, usual, varies = [], [], [], [], [], [], []
+        layouts, prices, markets, lasting, usual, varies = [], [], [], [], [], []
         seen = {key: self._prices_of(*key, now) for key in {(p.pool, p.capacity) for p in self.placements}}
         numbers = {key: number for number, key in enumerate(seen)}
         for placement, pool in zip(self.placements, pools, strict=True):
@@ -114,14 +115,12 @@ class Register:
             lasting.append(seconds)
             usual.append(math.nan if per_chip is None else per_chip * placement.chips)
             varies.append(doubt)
-            taken.append(self.interruptions_of(placement, self.machines.pools[pool]))
         return Options(
             pool=np.array(pools, dtype=np.int64),
             chips=np.array([placement.chips for placement in self.placements], dtype=np.int64),
             per_group=np.array([layout.per_group for layout in layouts], dtype=np.int64),
             groups=np.array([layout.groups for layout in layouts], dtype=np.int64),
             price=floats(prices),
-            interruptions=floats(taken),
             market=np.array(markets, dtype=np.int64),
             lasts=floats(lasting),
             usual=floats(usual),
@@ -133,8 +132,17 @@ class Register:
         pool = self.machines.pools[self.machines.index[name]]
         return lasts(pool.prices, capacity, pool.price, now), *usual_price(pool.prices, capacity, pool.price, now)
 
-    def interruptions_of(self, placement: Placement, pool: Pool) -> float:
-        """How often a day a placement is taken away."""
-        if placement.capacity is not CapacityType.SPOT:
+    def interruptions_of(self, placement: Placement, tenant: str) -> float:
+        """How often a day a tenant's job is taken away from a placement."""
+        key = placement.pool, placement.capacity, tenant
+        known = self._interruptions.get(key)
+        if known is None:
+            known = self._interruptions[key] = self._interruptions_of(*key)
+        return known
+
+    def _interruptions_of(self, name: str, capacity: CapacityType, tenant: str) -> float:
+        if capacity is not CapacityType.SPOT:
             return 0.0
-        return self.interruptions if pool.price.interruptions is None else pool.price.interruptions
+        pool = self.machines.pools[self.machines.index[name]]
+        declared = self.interruptions if pool.price.interruptions is None else pool.price.interruptions
+        return interruptions_a_day(pool.spot_uses, declared, tenant, self.now)

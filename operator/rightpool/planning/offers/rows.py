@@ -35,6 +35,8 @@ class Numbers:
     """What each target is held to, by its field."""
     work_left: Floats
     """Work that is left."""
+    recovery: Floats
+    """Seconds of work that an interruption costs."""
     restart: Floats
     """Seconds of work that a move costs: the pause, and what is missing while the job starts slowly."""
     horizon: Floats

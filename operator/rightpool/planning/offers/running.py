@@ -14,6 +14,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.tenant import tenant_of
 from rightpool.planning.offers.entries import Entries, Running
 from rightpool.planning.offers.experience import Experience, forced_from, measured_before, waiting_for
 from rightpool.planning.offers.flops import flops_per_unit
@@ -96,6 +97,7 @@ class _Columns:
         index = row_index_of(shapes, origins, register)
         self.job, self.option, self.gate = index.job, index.option, index.gate
         self.options = register.options(now)
+        self.tenants, self.often = self._interruptions()
         rates = row_rates(jobs, origins, index, self.options, self.seen, register, predictor)
         self.prediction, self.noise, self.rates = rates.prediction, rates.noise, rates.rates
         self.predicted, self.efficiency, self.was_seen = rates.predicted, rates.efficiency, rates.seen
@@ -104,6 +106,17 @@ class _Columns:
         self.numbers = numbers_of(jobs, self.rates, self.options.price[self.here], self.home, now)
         self.flops = or_nan([flops_per_unit(job) for job in jobs])
         self._gates(index.current)
+
+    def _interruptions(self) -> tuple[Ints, Floats]:
+        """The number of each job's tenant; and how often a day jobs of each are taken away, by market."""
+        tenants: dict[str, int] = {}
+        own = [tenants.setdefault(tenant_of(job), len(tenants)) for job in self.jobs]
+        by_market = dict(zip(self.options.market.tolist(), self.register.placements, strict=True))
+        often = [
+            [self.register.interruptions_of(by_market[market], tenant) for market in range(len(by_market))]
+            for tenant in tenants
+        ]
+        return np.array(own, dtype=np.int64), np.array(often, dtype=np.float64).reshape(len(tenants), len(by_market))
 
     # --- gates -------------------------------------------------------------------------------------------------------
 
@@ -125,8 +138,8 @@ class _Columns:
         def rows(job: Ints, option: Ints, predicted: Ints, efficiency: Floats, seen: Bools, at_home: bool) -> Rows:
             pool, price, home = options.pool[option], options.price[option], self.home[job]
             restart = self.numbers.restart[job]
-            # A spot offer carries what being interrupted costs: the restarts of its hours.
-            useful = useful_share(options.interruptions[option], restart)
+            # A spot offer carries what being interrupted costs: the recoveries of its hours.
+            useful = useful_share(self.often[self.tenants[job], options.market[option]], self.numbers.recovery[job])
             rate = np.where(predicted < 0, np.nan, self.prediction.median[predicted] * useful)
             other_program = np.zeros_like(seen) if at_home else self.other_program
             return Rows(

@@ -82,6 +82,7 @@ def payback(
 
 
 def useful_share(interruptions: Floats, restart: Floats) -> Floats:
-    """Share of the time that work goes on: each of so many interruptions a day costs a restart of so many seconds."""
-    share: Floats = 1.0 / (1.0 + interruptions * restart / DAY)
-    return share
+    """Share of the time that work goes on: each of so many interruptions a day costs a restart of so many seconds.
+    Where these would take more than half of the time, one comes within another and costs less."""
+    lost = interruptions * restart / DAY
+    return np.where(lost > 0.5, 0.25 / np.maximum(lost, 0.5), 1.0 - lost)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from rightpool.api.conditions import Condition, PoolConditionType, Reason, find_condition, set_conditions
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals, PriceSpec
+from rightpool.api.spot_use import SpotUse
 from rightpool.api.wording import chips, how_many
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
@@ -57,6 +59,7 @@ class PoolPublisher:
         self._outcomes: Outcomes = {}
         self._against: Mapping[str, Limit] = {}
         self._closed: ClosedPools = None
+        self._spot_uses: Mapping[str, tuple[SpotUse, ...]] = {}
         self._priced: dict[str, _Verdict] = {}
         """By pool, what this operator has written of its price."""
         self._logged: set[tuple[str, str]] = set()
@@ -68,12 +71,15 @@ class PoolPublisher:
         outcomes: Outcomes | None = None,
         against: Mapping[str, Limit] | None = None,
         closed: ClosedPools = None,
+        spot_uses: Mapping[str, tuple[SpotUse, ...]] = MappingProxyType({}),
     ) -> int:
         """Publish all pools; the number of writes. A failed write of one pool does not affect the others.
 
         outcomes: how moves to each pool ended. against: what holds moves to a pool back. closed: see ClosedPools.
+        spot_uses: what jobs have met on spot capacity.
         """
         self._outcomes, self._against, self._closed = outcomes or {}, against or {}, closed
+        self._spot_uses = spot_uses
         writes = 0
         for name in sorted(fleet.discovered & fleet.inventory.pools.keys()):
             writes += self._guarded(name, self._publish_spec, fleet, now)
@@ -111,7 +117,8 @@ class PoolPublisher:
         outcomes, against = self._outcomes.get(name, ()), self._against.get(name)
         own = _price(name, fleet, now)
         price = self._price_to_say(name, own, stored, now)
-        status = pool_status(name, fleet, now, outcomes, against, self._closed, price)
+        uses = self._spot_uses.get(name, ())
+        status = pool_status(name, fleet, now, outcomes, against, self._closed, price, uses)
         spec = fleet.specs.get(name)
         scaled = spec is not None and spec.max_chips is not None
         written = self._statuses.publish(
@@ -148,9 +155,10 @@ def pool_status(
     against: Limit | None = None,
     closed: ClosedPools = None,
     price: _Verdict | None = None,
+    spot_uses: Sequence[SpotUse] = (),
 ) -> Mapping[str, Any]:
     """The status of a stored pool, in wire form. against: what holds moves to it back. closed: see ClosedPools. price:
-    what is said of it; None for what this operator knows.
+    what is said of it; None for what this operator knows. spot_uses: what jobs have met on its spot capacity.
 
     It does not depend on the namespaces that this operator watches: several operators, each with namespaces of its own,
     may write the status of the same pool, and must write the same.
@@ -180,6 +188,7 @@ def pool_status(
         chips=chips,
         outcomes=list(outcomes),
         prices=list(_prices(name, None if price is not None and _differ(price) else pool, stored, now)),
+        spot_uses=list(spot_uses),
         conditions=conditions,
     ).to_dict()
 

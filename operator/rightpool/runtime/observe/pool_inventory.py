@@ -14,6 +14,7 @@ from rightpool.api.outcome import MoveOutcome
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration
 from rightpool.api.record import Record
+from rightpool.api.spot_use import SpotUse
 from rightpool.contract import FIELD_MANAGER, LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.devices import with_devices
@@ -108,6 +109,7 @@ def take_inventory(
         labels={name: meta(body).get("labels") or {} for name, body in stored.items()},
         calibrations=kept_calibrations(stored),
         prices=kept_prices(stored),
+        spot_uses=kept_spot_uses(stored),
     )
     return PoolInventory(
         inventory,
@@ -159,6 +161,11 @@ def kept_calibrations(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, Cal
 def kept_prices(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[PastPrice, ...]]:
     """What each pool has cost so far, by the status of the pool; what can't be read begins anew."""
     return _kept(objects, "prices", PastPrice)
+
+
+def kept_spot_uses(objects: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[SpotUse, ...]]:
+    """What jobs have met on each pool's spot capacity, by the status of the pool; what can't be read begins anew."""
+    return _kept(objects, "spotUses", SpotUse)
 
 
 def _kept(objects: Mapping[str, Mapping[str, Any]], what: str, kind: type[T]) -> dict[str, tuple[T, ...]]:

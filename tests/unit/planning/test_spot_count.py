@@ -1,0 +1,123 @@
+"""Interruptions of spot capacity: counted once, over the time in which chips were held, by namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from rightpool.api.counterfactual import Counterfactual
+from rightpool.api.interruption import Interruption
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.recovery import Recovery
+from rightpool.api.revision import Revision
+from rightpool.api.spot_use import SpotUse
+from rightpool.hardware.spot_rate import PRIOR_DAYS, interruptions_a_day
+from rightpool.planning.books.accounting import accounted
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.jobs.tenant import hash_of, tenant_of
+from rightpool.planning.judge.outlook import interruption_seconds, restart_seconds
+from rightpool.planning.judge.spot_count import SpotCount
+from rightpool.profiles.sample import Field, Sample
+from rightpool.profiles.track import Track
+from tests.unit.planning.jobs import NOW, changed, running, spec
+
+SPOT = Placement("a100", 4, 1, CapacityType.SPOT)
+TEAM = hash_of("team")
+KEPT: Mapping[str, tuple[SpotUse, ...]] = {"a100": ()}
+
+
+def on_spot(name: str = "job", namespace: str = "team", *, interrupted: bool = False, running_pods: int = 1) -> Job:
+    """A job of one pod."""
+    job = changed(
+        running(made=spec(placement={"capacity": "Any"})),
+        revision=Revision(1, SPOT, "h", created_at=NOW, cost_per_hour=8.0, since=NOW),
+        interruption=Interruption("", NOW) if interrupted else None,
+        revisions={1: RevisionState(1, exists=True, active=1, running=running_pods)},
+    )
+    return replace(job, key=JobKey(namespace, name))
+
+
+def test_an_interruption_counts_once_however_often_it_is_looked_at() -> None:
+    calm, hit = on_spot(), on_spot(interrupted=True)
+    count = SpotCount()
+    for minute, job in enumerate((calm, hit, hit, hit, calm, hit)):
+        count = count.after([job], KEPT, NOW + 60.0 * minute)
+    (use,) = count.uses["a100"].values()
+    assert use.tenant == TEAM == tenant_of(calm)
+    assert use.interruptions == pytest.approx(2.0, rel=1e-3)
+    assert use.hours == use.span == pytest.approx(5 / 60, rel=1e-3)
+
+
+def test_an_operator_that_is_started_anew_goes_on_from_what_the_pool_has_kept() -> None:
+    known = {"a100": (SpotUse(TEAM, NOW, 3.0, 50.0, 25.0),)}
+    count = SpotCount().after([on_spot(interrupted=True)], known, NOW).after([on_spot()], known, NOW + 60.0)
+    (use,) = count.uses["a100"].values()
+    assert use.interruptions == pytest.approx(3.0, rel=1e-3), "the one that was under way was counted before"
+    assert use.hours == pytest.approx(50.0 + 1 / 60, rel=1e-3)
+
+
+def test_a_namespace_that_another_operator_counts_stays_as_that_one_says() -> None:
+    theirs = SpotUse(hash_of("theirs"), NOW + 30.0, 9.0, 90.0, 30.0)
+    count = SpotCount().after([on_spot()], {"a100": (replace(theirs, as_of=NOW, hours=80.0),)}, NOW)
+    count = count.after([on_spot()], {"a100": (theirs,)}, NOW + 60.0)
+    assert count.uses["a100"][theirs.tenant] == theirs
+
+
+def test_a_pool_is_written_when_its_rate_is_another_one_and_no_sooner_than_after_ten_minutes() -> None:
+    count = SpotCount().after([on_spot()], KEPT, NOW)
+    kept, writes = KEPT, []
+    for minute in range(1, 6 * 60):
+        count = count.after([on_spot()], kept, NOW + 60.0 * minute)
+        found = count.to_keep(kept)
+        if found != kept:
+            writes.append(minute)
+            kept = found
+    assert 1 <= len(writes) <= 12
+    assert all(later - earlier >= 10 for earlier, later in pairwise(writes))
+
+
+def test_a_namespace_is_one_witness_to_others_and_counts_in_full_for_itself() -> None:
+    many = SpotUse(TEAM, NOW, interruptions=800.0, hours=2400.0, span=24.0)
+    own, other = (interruptions_a_day([many], 1.0, tenant, NOW) for tenant in (TEAM, "other"))
+    assert own == pytest.approx((PRIOR_DAYS + 800.0) / (PRIOR_DAYS + 100.0))
+    assert other == pytest.approx((PRIOR_DAYS + 8.0) / (PRIOR_DAYS + 1.0))
+    assert interruptions_a_day([], 3.0, TEAM, NOW) == 3.0
+    assert interruptions_a_day([many], 1.0, TEAM, NOW + 365 * 86_400.0) == pytest.approx(1.0, rel=0.1), "forgotten"
+
+
+def test_pods_that_are_taken_away_interrupt_the_job_until_others_have_caught_up() -> None:
+    """For three quarters of an hour; then it did again what no save held."""
+    job, track = on_spot(), Track()
+    for second in range(0, 700, 100):
+        values = {Field.SAMPLES: float(second), Field.PODS: 1.0, Field.CHECKPOINT_TIMESTAMP: NOW + 300.0}
+        track.add(Sample(NOW + second, values), 1)
+    at = NOW + 700.0
+    gone = RevisionState(1, exists=True, active=1, running=0, on_nodes=1, disrupted_at=at)
+    job = accounted(changed(job, track=track, revisions={1: gone}), None, at)
+    assert job.state.interruption is not None and job.state.interruption.disruption
+    assert job.state.interruption.repeats == 300
+    back = replace(gone, running=1)
+    for second in range(2700, 3600, 100):
+        track.add(Sample(at + second, {Field.SAMPLES: float(second - 2700), Field.PODS: 1.0}), 1)
+        job = accounted(changed(job, track=track, revisions={1: back}), None, at + second)
+        if job.state.interruption is None:
+            break
+    assert job.state.recovery == Recovery(at, pytest.approx(3000.0, abs=1.0))  # type: ignore[arg-type]
+    assert interruption_seconds(job) == restart_seconds(job) == pytest.approx(3000.0, abs=1.0)
+    later = changed(job, revisions={1: replace(back, running=0)})
+    assert accounted(later, None, at + 3700.0).state.interruption is None, "that was another reason"
+
+
+def test_what_is_paid_without_work_reduces_saved_where_a_job_was_moved_to_spot() -> None:
+    there = Counterfactual(Placement("a100", 4, 1), 12.0, since=NOW, speed=1.0, predicted=1.0)
+    job = on_spot()
+    job = changed(job, account=replace(job.state.account, counterfactual=there))
+    job = accounted(job, None, NOW)
+    assert job.state.account.saving_per_hour == pytest.approx(4.0)
+    gone = RevisionState(1, exists=True, active=1, running=0, on_nodes=1, disrupted_at=NOW + 60.0)
+    job = accounted(changed(job, revisions={1: gone}), None, NOW + 60.0)
+    assert job.state.account.saving_per_hour == pytest.approx(-8.0)
