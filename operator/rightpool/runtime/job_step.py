@@ -16,7 +16,7 @@ from rightpool.hardware.calibration import uncalibrated
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, Observed
-from rightpool.planning.moves.commands import CheckTemplate, CheckVariants, Command, commands
+from rightpool.planning.moves.commands import AskWhyUnmade, CheckTemplate, CheckVariants, Command, commands
 from rightpool.planning.moves.transitions import advance, at_rest
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.profiles.steadiness import worth_keeping
@@ -76,7 +76,7 @@ class Step:
     @property
     def retried(self) -> bool:
         """Whether a command is tried again when its time has come."""
-        return any(isinstance(command, CheckTemplate | CheckVariants) for command in self.commands)
+        return any(isinstance(command, CheckTemplate | CheckVariants | AskWhyUnmade) for command in self.commands)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

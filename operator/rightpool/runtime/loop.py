@@ -321,7 +321,7 @@ class Planner:
         moving = False
         began = time.monotonic()
         self._await(0.0)  # what took longer than its own cycle
-        self._parts.executor.checks.begin()
+        self._parts.executor.begin()
         while not self._stop.is_set():
             with self._timer.phase("step"):
                 batch = list(islice(steps, BATCH))

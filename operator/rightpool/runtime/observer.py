@@ -19,7 +19,7 @@ from rightpool.planning.jobs.threat import Threat
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.observe.pool_inventory import PoolInventory, why_unusable
-from rightpool.runtime.observe.revisions import LONGEST_UNSEEN_SECONDS, with_unseen
+from rightpool.runtime.observe.revisions import LONGEST_UNSEEN_SECONDS, with_unmade, with_unseen
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.threats import drained_nodes, threat_to
 from rightpool.runtime.observe.windows import RevisionWindows
@@ -107,6 +107,7 @@ class Observer:
     ) -> _Seen:
         job, executor = stored.job, self._executor
         revisions = with_unseen(self._store.revisions(job.key, job.uid), now)
+        revisions = with_unmade(revisions, job.state.revision, executor.why_unmade(job))
         observed = measured._replace(
             revisions=revisions,
             checkpoint_error=executor.checkpoint_error(job),

@@ -23,6 +23,7 @@ from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION, LABEL_ROLE
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.node_shapes import with_node_shapes
 from rightpool.hardware.pool import Pool
+from rightpool.planning.allocate.room import reservation
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_state import PodFailure, RevisionState
 from rightpool.planning.offers.assessment import Assessment
@@ -34,7 +35,7 @@ from rightpool.reporting.stored_job import StoredJob, read_job
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.observe.facts import child_facts, node_facts, pod_facts
 from rightpool.runtime.observe.pool_inventory import take_inventory
-from rightpool.runtime.observe.revisions import revision_states, with_unseen
+from rightpool.runtime.observe.revisions import revision_states, with_unmade, with_unseen
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.volumes import BoundJobs, volume_facts
@@ -227,6 +228,21 @@ def test_a_volume_of_another_zone_rules_a_pool_out(reports: Reports) -> None:
     for usable in ({**volume, "status": {"phase": "Released"}}, yaml.safe_load(text.replace("zone-a", "zone-b"))[0]):
         other = reports.bound(plain, [usable])
         assert judged(running(other.job, HOME), reports.pools(other)).decision.action is Action.MOVE
+
+
+def test_a_refusal_of_pods_is_said_in_its_own_words(reports: Reports) -> None:
+    stored = reports.admitted("08")
+    where = Placement("a10g", 4, 1)
+    words = "failed quota: compute: must specify limits.cpu for: rightpool-agent,rightpool-profiler"
+    job = reports.seen(stored, where)
+    assert "1 pod does not exist" in placed_condition(job).message
+    job = changed(job, revisions=with_unmade(job.observed.revisions, job.state.revision, words))
+    statement = placed_condition(job)
+    assert statement.reason == Reason.PODS_REFUSED and statement.message.endswith(f": {words}")
+    assert reservation(job) == (), "its chips are promised to others meanwhile"
+    limited = Children("profiler:1", b"k" * 32, cpu_limit="100m")
+    built = build(stored.job, revision(stored.job, where), reports.pools(stored)["a10g"], limited)
+    assert all({"cpu", "memory"} <= each["resources"]["limits"].keys() for each in containers(built).values())
 
 
 def test_a_namespace_that_gives_users_gets_containers_without_one(reports: Reports) -> None:

@@ -149,6 +149,9 @@ class RevisionState:
     """Whether `blocked` is what the job asks for itself: a ConfigMap that is not there, a volume that its nodes can't
     have, a scheduler that does not answer."""
 
+    unmade: bool = False
+    """Whether `blocked` is why pods can't be made at all, such as a ResourceQuota."""
+
     refused: bool = False
     """Whether `blocked` is what a user corrects: an image that can't be pulled, a ConfigMap that is not there."""
 
@@ -175,6 +178,12 @@ class RevisionState:
     def all_running(self, replicas: int) -> bool:
         """Whether the child is there to stay, and its pods run: so many, where some may have run to their end."""
         return self.exists and not self.deleting and 0 < self.running >= replicas - self.completed
+
+    def lacking(self, replicas: int) -> int:
+        """How many pods are still to be made of so many, where the child is there to run."""
+        if not self.exists or self.suspended or self.deleting or self.finishing or self.succeeded or self.failed:
+            return 0
+        return max(replicas - (self.active - self.others) - self.completed, 0)
 
     def failed_since(self, at: float) -> bool:
         """Whether its program has failed since, Unix seconds. It may have been started again."""

@@ -66,7 +66,15 @@ class CheckVariants:
     """The API server is asked once for each spec whether it would take a child with each variant that is not in use."""
 
 
-Command = EnsureRevision | EndRevision | RequestCheckpoint | RequestTrace | CheckTemplate | CheckVariants
+@dataclass(frozen=True, slots=True)
+class AskWhyUnmade:
+    """The Events of this Revision's child are read, which lacks pods."""
+
+    revision: int
+    """Its number."""
+
+
+Command = EnsureRevision | EndRevision | RequestCheckpoint | RequestTrace | CheckTemplate | CheckVariants | AskWhyUnmade
 
 
 def commands(job: Job) -> tuple[Command, ...]:
@@ -102,6 +110,9 @@ def commands(job: Job) -> tuple[Command, ...]:
     if trace is not None and not trace.over and trace.revision is not None:
         wanted.append(RequestTrace(trace.revision, trace.id, trace.rank))
     wanted += _variants_checked(job)
+    child = job.revision(here.revision)
+    if not (leaves or suspend) and child.crash is None and child.lacking(here.placement.replicas):
+        wanted.append(AskWhyUnmade(here.revision))
     # A leftover of a crash or of a late leader must not hold chips, and must not stop what is wanted from starting.
     strays = [
         r.revision

@@ -45,6 +45,7 @@ REASONS: Final = {
             Reason.INVALID_SPEC,
             Reason.INVALID_STATUS,
             Reason.INVALID_TEMPLATE,
+            Reason.NAME_TAKEN,
             Reason.FOREIGN_POD,
             Reason.KIND_NOT_INSTALLED,
             Reason.OPERATOR_FAILED,

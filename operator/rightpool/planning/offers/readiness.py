@@ -134,7 +134,7 @@ def late(job: Job, policy: PlacementPolicySpec, now: float) -> bool:
         return lost is not None and now - lost > longest
     if (revision.since is not None and job.observed.pool_problem is None) or job.obstacle is None:
         return False
-    if state.unseen is not None:  # its scheduler is no better elsewhere
+    if state.unseen is not None or state.unmade:  # its scheduler and its namespace are no better elsewhere
         return False
     if not state.exists:
         began: float | None = revision.created_at

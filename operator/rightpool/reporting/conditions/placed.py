@@ -91,6 +91,8 @@ def placed(job: Job, context: Context) -> Statement:
         return Statement("False", Reason.CRASH_LOOP, f"{place}: {_crashed(job, crash)}")
     if state.blocked is not None and state.unseen is not None:
         return Statement("False", Reason.SCHEDULER_SILENT, f"{place}: {state.blocked}")
+    if state.blocked is not None and state.unmade:
+        return Statement("False", Reason.PODS_REFUSED, f"{place}: {state.blocked}")
     if state.blocked is not None and state.refused:
         return Statement("False", Reason.CONTAINER_NOT_STARTED, f"{place}: {state.blocked}")
     if state.blocked is not None:
@@ -126,23 +128,21 @@ def _began(revision: Revision, state: RevisionState) -> float:
 
 
 def _causes(job: Job, state: RevisionState, *, late: bool) -> Iterator[str]:
-    """What Kubernetes says of pods that have ended or do not become ready, and where it says why there are none: in
-    Events alone.
+    """What Kubernetes says of pods that have ended or do not become ready, and where it may say why there are none.
 
     late: whether pods should be there, and most of them ready.
     """
     assert job.state.revision is not None
     if state.pod_fault is not None:
         yield f"a pod has failed: {state.pod_fault}"
-    missing = job.state.revision.placement.replicas - (state.active - state.others) - state.completed
+    missing = state.lacking(job.state.revision.placement.replicas)
     if late and state.unready is not None:
         yield f"{state.unready}; see `kubectl describe pod -l {LABEL_JOB}={job.key.name}`"
-    if late and missing > 0 and state.exists and not (state.suspended or state.deleting):
+    if late and missing:
         kind = kind_name(job.spec.workload).lower()
         yield (
             f"{how_many(missing, 'pod')} {'does' if missing == 1 else 'do'} not exist. If that stays, "
-            f"`kubectl describe {kind} {child_name(job.key.name, state.revision)}` says why: often a ResourceQuota, a "
-            "LimitRange, Pod Security, or a ServiceAccount, PriorityClass or RuntimeClass that does not exist"
+            f"`kubectl describe {kind} {child_name(job.key.name, state.revision)}` says why"
         )
 
 

@@ -21,6 +21,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal
 from rightpool.planning.jobs.trace_answer import TraceAnswer
 from rightpool.planning.moves.commands import (
+    AskWhyUnmade,
     CheckTemplate,
     CheckVariants,
     Command,
@@ -33,6 +34,7 @@ from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.creation import create_or_get, name_taken_text
 from rightpool.runtime.act.deletions import Deletions
 from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.act.pod_refusals import PodRefusals
 from rightpool.runtime.act.queue_hold import hold, hold_wanted
 from rightpool.runtime.act.refusals import Refusals
 from rightpool.runtime.act.services import ChildServices
@@ -75,6 +77,7 @@ class Executor:
         self._deletions = Deletions(client, clock)
         self._services = ChildServices(client, fence, children, self._refusals, self._deletions)
         self._metrics = metrics
+        self._pod_refusals = PodRefusals(client, store, clock)
         self.checks = TemplateChecks(client, fence, children, store, self._refusals, clock)
 
     def refusal(self, job: Job) -> ChildRefusal | None:
@@ -88,6 +91,15 @@ class Executor:
             return None
         message = f"{resource.plural}.{resource.group} is not installed; the job starts within two minutes once it is"
         return ChildRefusal(0, job.generation, Reason.KIND_NOT_INSTALLED, message, 0.0)
+
+    def why_unmade(self, job: Job) -> str | None:
+        """Why pods of the current Revision can't be made; None where nothing is known to be in the way."""
+        return self._pod_refusals.words(job)
+
+    def begin(self) -> None:
+        """A new cycle."""
+        self.checks.begin()
+        self._pod_refusals.begin()
 
     def checkpoint_error(self, job: Job) -> str | None:
         """The error of the current migration's request for a checkpoint."""
@@ -104,6 +116,7 @@ class Executor:
         for uid in uids:
             self._refusals.discard(uid)
         self.checks.forget(uids)
+        self._pod_refusals.forget(uids)
         self._deletions.forget_old()
 
     def needed(self, job: Job, command: Command) -> bool:
@@ -132,6 +145,8 @@ class Executor:
             return child is not None and not child.deleting
         if isinstance(command, CheckTemplate | CheckVariants):
             return self.checks.needed(job, command)
+        if isinstance(command, AskWhyUnmade):
+            return self._pod_refusals.needed(job, command)
         if isinstance(command, RequestTrace):
             return self._tracer.needed(job, command)
         return self._checkpointer.needed(job)
@@ -149,6 +164,8 @@ class Executor:
                 done = self._end(job, command)
             elif isinstance(command, CheckTemplate | CheckVariants):
                 done = self.checks.carry_out(job, command, pools)
+            elif isinstance(command, AskWhyUnmade):
+                done = self._pod_refusals.ask(job, command)
             elif isinstance(command, RequestTrace):
                 done = self._tracer.request(job, command)
             else:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from rightpool.api.altered import altered
+from rightpool.api.revision import Revision
 from rightpool.planning.jobs.revision_state import Crash, EndingPod, PodFailure, RevisionState
 from rightpool.runtime.observe.facts import ChildFacts, PodFacts
 
@@ -165,12 +166,24 @@ def with_unseen(revisions: Mapping[int, RevisionState], now: float) -> Mapping[i
     return {**revisions, **late} if late else revisions
 
 
+def with_unmade(
+    revisions: Mapping[int, RevisionState], current: Revision | None, words: str | None
+) -> Mapping[int, RevisionState]:
+    """The current one that lacks pods is blocked by what keeps them from being made; the very same object where nothing
+    does."""
+    state = None if current is None or words is None else revisions.get(current.revision)
+    if current is None or state is None or state.blocked is not None or not state.lacking(current.placement.replicas):
+        return revisions
+    return {**revisions, state.revision: altered(state, blocked=_cut(words), prevented=True, unmade=True)}
+
+
 def _pod_failures(child: ChildFacts, pods: list[PodFacts]) -> tuple[PodFailure, ...]:
-    """Pods that are being deleted do not count: a child that has failed ends the others."""
+    """Of scaled pods: a driver is no peer of theirs. Those that are being deleted do not count: a child that has failed
+    ends the others."""
     return tuple(
         PodFailure(pod.bound_at or 0.0, pod.end.at)
         for pod in pods
-        if pod.done and pod.end is not None and pod.owner == child.uid and not pod.deleting
+        if pod.done and pod.end is not None and _is_scaled(pod, child) and not pod.deleting
     )
 
 

@@ -271,6 +271,8 @@ def test_how_often_it_may_fail_is_said_in_its_words(world: World) -> None:
     assert crash is not None and (crash.count, crash.allowed) == (2, 3)
     message = placed(world.read(), Context(None, None, True, crash.at + 1.0)).message
     assert "more than 3 times (spec.workload.widget.retries)" in message
+    failed = own_pod(body, "driver", uid="driver-1", phase="Failed", status=status)
+    assert len(see(world, failed).pod_failures) == 1, "a driver is no peer of the workers"
 
 
 def test_without_its_definition_a_job_waits_and_says_for_what(world: World) -> None:
