@@ -33,7 +33,7 @@ from rightpool.planning.books.counterfactual import (
 )
 from rightpool.planning.books.holding import holding
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.idling import takes_no_step
+from rightpool.planning.judge.idling import Activity, activity
 from rightpool.planning.judge.outlook import patience
 from rightpool.planning.judge.progress import progress_at_end, progress_of
 from rightpool.profiles.track import Track
@@ -213,7 +213,7 @@ def _caught_up(job: Job, now: float) -> Job:
 def _may_hang(job: Job) -> bool:
     """Whether a program shows no step where it was moved to, and its verdict will tell whether it hangs."""
     migration, profile = job.state.migration, job.observed.profile
-    return migration is not None and profile is not None and takes_no_step(migration, profile)
+    return migration is not None and activity(migration, profile) is Activity.NO_STEP
 
 
 def _counts(track: Track, now: float) -> bool:

@@ -4,6 +4,7 @@ not seen to work."""
 from __future__ import annotations
 
 import math
+from enum import Enum, auto
 from typing import Final
 
 from rightpool.api.migration import Migration
@@ -29,29 +30,30 @@ def _is_read(profile: Profile, revision: int) -> bool:
     return read and profile.key.revision == revision
 
 
-def compiles(profile: Profile) -> bool:
+def compiles(profile: Profile | None) -> bool:
     """Whether the program is seen to compile for most of the time."""
-    return (profile.value(Field.COMPILING) or 0.0) >= _COMPILING
+    return profile is not None and (profile.value(Field.COMPILING) or 0.0) >= _COMPILING
 
 
-def takes_no_step(migration: Migration, profile: Profile) -> bool:
-    """Whether a program that worked before, and was seen to, shows no step on the target."""
-    return _was_seen(migration) and _shows_no_step(profile, migration.target.revision)
+class Activity(Enum):
+    """What a program that worked before shows on the target while no window of it is complete."""
+
+    UNSEEN = auto()  # not all pods are read, or nobody knows whether it would be seen to work
+    NO_STEP = auto()
+    FIRST_STEPS = auto()  # too few for a window to be complete, and none in the newest one: it may make one in an hour
+    WORKING = auto()
 
 
-def stands_still(migration: Migration, profile: Profile) -> bool:
-    """Whether such a program has made too few steps on the target for a window to be complete, and none in the newest
-    one. It may make one in an hour."""
+def activity(migration: Migration, profile: Profile | None) -> Activity:
+    """What the program shows by its newest readings."""
+    if profile is None or not _was_seen(migration) or not _is_read(profile, migration.target.revision):
+        return Activity.UNSEEN
+    if not any(profile.value(field) for field in _WORK):
+        return Activity.NO_STEP
     steps = profile.readings.get(Field.STEPS)
-    few = steps is not None and steps.low == steps.high and 0.0 < steps.value < WARM_UP_STEPS
-    return few and _was_seen(migration) and _is_read(profile, migration.target.revision)
-
-
-def begins_to_work(migration: Migration, profile: Profile) -> bool:
-    """Whether such a program has shown some of its work on the target, though no whole window of it."""
-    if profile.complete or not _was_seen(migration) or not _is_read(profile, migration.target.revision):
-        return False
-    return any(profile.value(field) for field in _WORK)
+    if steps is not None and steps.low == steps.high and 0.0 < steps.value < WARM_UP_STEPS:
+        return Activity.FIRST_STEPS
+    return Activity.UNSEEN if profile.complete else Activity.WORKING
 
 
 def _was_seen(migration: Migration) -> bool:

@@ -12,13 +12,12 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.books.accounting import hung, remeasured
 from rightpool.planning.jobs.job import Job, throttled_now
 from rightpool.planning.judge.idling import (
-    begins_to_work,
+    Activity,
+    activity,
     compiles,
     idle_for_an_hour,
     idle_since,
     silent_for_an_hour,
-    stands_still,
-    takes_no_step,
 )
 from rightpool.planning.judge.outlook import outlook, patience
 from rightpool.planning.judge.series import FEWEST_WINDOWS, MOST_WINDOWS
@@ -31,7 +30,7 @@ from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, 
 from rightpool.planning.moves.words import Words
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.prediction.step_shares import work_share
-from rightpool.profiles.profile import Steadiness
+from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import doubt_of_ratio, pace
 
@@ -165,43 +164,53 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
             return job
         message = words.setback(StoppedByQueue(job.spec.queue_name))
         return end_migration(job, replace(migration, message=message), Outcome.FAILED, Reason.WAITING_FOR_QUOTA, now)
-    resumed = state.started_at or 0.0
     profile = job.observed.profile
     if profile is None or not verifiable(migration, profile):
-        window = job.spec.profiling.window.total_seconds()
-        limit = patience(job, max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window))
-        if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
-            limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
-        # While there are no readings it is not known what it does.
-        read = profile.newest if profile is not None and profile.steadiness is Steadiness.STALE else None
-        waited = now - max(migration.running_at or migration.phase_since, resumed, read or 0.0)
-        longest = max(LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
-        if profile is not None and takes_no_step(migration, profile):
-            # It may compile for long; what shows nothing by then hangs, or is not seen: then it saves before it goes.
-            limit = max(limit, longest)
-            if waited > limit and not compiles(profile):
-                return _found_hanging(job, migration, words.setback(NoStep(limit)), now, words)
-        elif profile is not None and stands_still(migration, profile):
-            limit = max(limit, 2.0 * LONGEST_SILENCE_SECONDS)
-            if idle_for_an_hour(job, migration, now) and not compiles(profile):
-                message = words.setback(NoStep(LONGEST_SILENCE_SECONDS, after_first=True))
-                return _found_hanging(job, migration, message, now, words)
-        elif profile is not None and begins_to_work(migration, profile):
-            limit += longest  # its first step may have come as late as that
-        if waited > limit:
-            other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
-            message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
-            return end_migration(
-                job, replace(migration, message=message), Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE, now
-            )
-        return job
+        return _unmeasured(job, migration, now, words)
     if migration.phase is Phase.WARMING_UP:
         return with_phase(job, migration, Phase.VERIFYING, now)
-    window, waited = job.spec.profiling.window.total_seconds(), now - max(migration.phase_since, resumed)
+    return _verified(job, migration, profile, now, words, room)
+
+
+def _unmeasured(job: Job, migration: Migration, now: float, words: Words) -> Job:
+    """No window of it is complete yet. How long that is waited for depends on what the program shows."""
+    profile, window = job.observed.profile, job.spec.profiling.window.total_seconds()
+    limit = patience(job, max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window))
+    if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
+        limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
+    longest = max(LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
+    shows = activity(migration, profile)
+    if shows is Activity.NO_STEP:
+        limit = max(limit, longest)  # it may compile for long
+    elif shows is Activity.FIRST_STEPS:
+        limit = max(limit, 2.0 * LONGEST_SILENCE_SECONDS)
+    elif shows is Activity.WORKING:
+        limit += longest  # its first step may have come as late as that
+    # While there are no readings it is not known what it does.
+    read = profile.newest if profile is not None and profile.steadiness is Steadiness.STALE else None
+    waited = now - max(migration.running_at or migration.phase_since, _resumed(job, migration), read or 0.0)
+    idle: NoStep | None = None
+    if shows is Activity.NO_STEP and waited > limit:
+        idle = NoStep(limit)
+    elif shows is Activity.FIRST_STEPS and idle_for_an_hour(job, migration, now):
+        idle = NoStep(LONGEST_SILENCE_SECONDS, after_first=True)
+    if idle is not None and not compiles(profile):
+        # It hangs, or is not seen: then it saves before it goes.
+        return _found_hanging(job, migration, words.setback(idle), now, words)
+    if waited <= limit:
+        return job
+    other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
+    message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
+    return end_migration(job, replace(migration, message=message), Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE, now)
+
+
+def _verified(job: Job, migration: Migration, profile: Profile, now: float, words: Words, room: bool) -> Job:
+    """room: whether there is some where the job came from."""
+    window, variation = job.spec.profiling.window.total_seconds(), job.observed.variation
+    waited = now - max(migration.phase_since, _resumed(job, migration))
     longest = LONGEST_VERIFICATION * MOST_WINDOWS * window
     # With short windows an evaluation may last for longer than that.
     longest_silent = max(longest, 2.0 * LONGEST_SILENCE_SECONDS)
-    variation = job.observed.variation
     there = variation is not None and variation.revision == migration.target.revision
     recent = variation.recent if variation is not None and there else ()
     quiet = silence(recent, window, migration.baseline, migration.baseline_rates)
@@ -209,8 +218,8 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
     result = verify(migration, profile, job.spec, variation, yardstick=yardstick_of(migration.reason), last=last)
     if result.verdict is Verdict.OPEN:
         return job
-    nothing = result.verdict is Verdict.IDLE
-    if nothing and waited < longest_silent and not silent_for_an_hour(job, migration, now):
+    idle = result.verdict is Verdict.IDLE
+    if idle and waited < longest_silent and not silent_for_an_hour(job, migration, now):
         return job
     message = words.verified(migration, result)
     migration = replace(
@@ -222,16 +231,21 @@ def _proving(job: Job, migration: Migration, now: float, words: Words, room: boo
         target_work=work_share(profile, migration.target.placement.chips),
         message=message,
     )
-    if nothing:
+    if idle:  # without room to return it waits for some, and is started elsewhere if that takes long
         return _found_hanging(job, migration, message, now, words)
     job = remeasured(job, now, refuted=quiet.hangs_again and result.verdict.undoes)
-    stays = _stays(job, migration, result, now, room) if result.verdict.undoes else None
-    if stays is not None:
-        message = f"{message}; {words.stays(migration, stays)}"
-        return end_migration(job, replace(migration, message=message), Outcome.FAILED, stays, now)
-    if result.verdict.undoes:
+    if not result.verdict.undoes:
+        return end_migration(job, migration, Outcome.VERIFIED, result.reason, now)
+    stays = _stays(job, migration, result, now, room)
+    if stays is None:
         return _turned_back(job, migration, result.reason, message, now, save_first=True)
-    return end_migration(job, migration, Outcome.VERIFIED, result.reason, now)
+    message = f"{message}; {words.stays(migration, stays)}"
+    return end_migration(job, replace(migration, message=message), Outcome.FAILED, stays, now)
+
+
+def _resumed(job: Job, migration: Migration) -> float:
+    """Unix seconds when Kubernetes last began to run the target, as after its queue had stopped it."""
+    return job.revision(migration.target.revision).started_at or 0.0
 
 
 def _stays(job: Job, migration: Migration, result: Verification, now: float, room: bool) -> Reason | None:
