@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from rightpool.api.action import Action
@@ -95,15 +96,9 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool], faded: floa
     healthy = _healthy_here(job, now) if now_throttled else None
     if healthy is not None:
         known[_bought_anyhow(revision.placement), False] = healthy
-    for entry in reversed(job.state.history):
-        if entry.action is Action.UPDATE and not (entry.resized and entry.realised_throughput):
-            break
+    for entry in takewhile(_same_program, reversed(job.state.history)):
         before, after = entry.baseline_throughput, entry.realised_throughput
-        if not before or not after or entry.outcome not in _PROVEN:
-            continue
-        if not job.spec.compares(entry.unit, entry.source.chips, entry.target.chips):
-            continue
-        if _renewed(pools, entry.source, entry.source_chip) or _renewed(pools, entry.target, entry.target_chip):
+        if not before or not after or not _compares(job, entry, pools):
             continue
         change = math.log(after / before)
         own = DOUBT_UNKNOWN if entry.doubt is None else entry.doubt
@@ -126,6 +121,22 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool], faded: floa
     else:
         found[revision.placement] = Experience(math.exp(healthy[0]), math.sqrt(healthy[1]), of_chips=False)
     return found
+
+
+def _same_program(entry: LedgerEntry) -> bool:
+    """Whether what was before this entry is known to compare with what came after: no edit changed more than a size
+    that was measured."""
+    return entry.action is not Action.UPDATE or bool(entry.resized and entry.realised_throughput)
+
+
+def _compares(job: Job, entry: LedgerEntry, pools: Mapping[str, Pool]) -> bool:
+    """Whether a move was judged, in what compares at both sizes, and both pools have the chips that they had then."""
+    return (
+        entry.outcome in _PROVEN
+        and job.spec.compares(entry.unit, entry.source.chips, entry.target.chips)
+        and not _renewed(pools, entry.source, entry.source_chip)
+        and not _renewed(pools, entry.target, entry.target_chip)
+    )
 
 
 def _healthy_here(job: Job, now: float) -> tuple[float, float] | None:

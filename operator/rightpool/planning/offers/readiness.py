@@ -6,6 +6,7 @@ from rightpool.api.action import Action
 from rightpool.api.choices import Switch
 from rightpool.api.conditions import Reason
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.revision import Revision
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.contradiction import contradiction
@@ -77,6 +78,10 @@ def measurement_gap(job: Job, telemetry: bool) -> Gap | None:
         return Gap(Reason.TELEMETRY_UNAVAILABLE)
     if profile is None or profile.steadiness is Steadiness.ABSENT:
         return Gap(Reason.PROFILING_OFF if job.spec.profiling.mode is Switch.OFF else Reason.NO_TELEMETRY)
+    return _gap_of_profile(job, profile, revision)
+
+
+def _gap_of_profile(job: Job, profile: Profile, revision: Revision) -> Gap | None:
     if profile.key.revision != revision.revision:
         return Gap(Reason.WARMING_UP, revision=profile.key.revision)
     if profile.steadiness is Steadiness.STALE:

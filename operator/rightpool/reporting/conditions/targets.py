@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rightpool.api.conditions import Reason
@@ -9,7 +10,9 @@ from rightpool.api.migration import Phase
 from rightpool.api.wording import dollars
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.forecast import SURE, forecast
+from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.targets.registry import TARGETS, target_missed
+from rightpool.planning.offers.targets.target import JobTarget
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement, complete_profile
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.forecast_texts import end_text, lasting_text
@@ -71,15 +74,23 @@ def targets_met(job: Job, context: Context) -> Statement:
     rest = forecast(job, rate, context.now)
     ended = job.state.finished is not None
     message = end_text(rest) if ended else lasting_text(rest, job.spec.targets.deadline)
-    for target in declared:
-        if target.over(rest):
-            return Statement("False", target.missed, message)
+    over = next((target.missed for target in declared if target.over(rest)), None)
+    if over is not None:
+        return Statement("False", over, message)
     if ended:
         return Statement("True", Reason.TARGETS_HOLD, message)
-    for target in declared:
-        chance = target.chance(rest)
-        if target.at_risk is not None and chance is not None and chance >= SURE:
-            return Statement("False", target.at_risk, message)
+    at_risk = next(
+        (target.at_risk for target in declared if target.at_risk and (target.chance(rest) or 0.0) >= SURE), None
+    )
+    if at_risk is not None:
+        return Statement("False", at_risk, message)
+    return _held_now(job, declared, current) or Statement(
+        "True", Reason.TARGETS_HOLD, message or "every declared target holds"
+    )
+
+
+def _held_now(job: Job, declared: Sequence[JobTarget], current: Candidate | None) -> Statement | None:
+    """What is missed where it is, or not known; None where all hold."""
     for target in declared:
         missed = target.missed_at(job, current)
         if missed is not None:
@@ -87,10 +98,10 @@ def targets_met(job: Job, context: Context) -> Statement:
             if target.at_risk is not None:
                 return Statement("Unknown", target.at_risk, missed.text())
             return Statement("False", target.missed, missed.text())
-    if profile is None:
+    if complete_profile(job) is None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile to judge by")
     for target in declared:
         unknown = target.unknown_at(job, current)
         if unknown is not None:
             return Statement("Unknown", unknown[0], f"{target.name} can't be judged: {unknown[1]}")
-    return Statement("True", Reason.TARGETS_HOLD, message or "every declared target holds")
+    return None
