@@ -14,6 +14,7 @@ from rightpool.planning.judge.verdict import Verdict
 from rightpool.planning.judge.verification import Verification
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.setback import (
+    ChipsTaken,
     EndUnknown,
     FailedWhenSaving,
     GangDisrupted,
@@ -78,6 +79,11 @@ class MigrationTexts:
                 return (
                     f"Kubernetes took a pod of r{revision} away at {instant(at)}, and the others failed without it: "
                     "no failure of the program, all start again"
+                )
+            case ChipsTaken(target, waited):
+                return (
+                    f"others got {place(target)} while its save was waited for ({span(waited)}): the job runs on, and "
+                    "goes when there is room and it saves in time"
                 )
             case FailedWhenSaving():
                 return "the program failed after a save was asked for"

@@ -8,15 +8,21 @@ from hypothesis import strategies as st
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.pool import Slice
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.hardware.pool import OpenNode, Pool
 from rightpool.planning.allocate.openings import Openings
+from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.allocate.room import Room
+from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.evidence import Gathering
 from rightpool.planning.offers.rejection import RejectionReason
+from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import NOW, changed, decided_text, find, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_plan import FREE, actions, reasons
 from tests.unit.prediction.fixtures import A100_CHIP, pool
@@ -118,6 +124,39 @@ def test_what_is_taken_is_never_more_than_there_is_and_comes_back(
     for got in taken:
         openings.give(got)
     assert {each: openings.pods(each) for each in range(1, 9)} == before
+
+
+@pytest.mark.parametrize("action", [Action.UPDATE, Action.MOVE])
+def test_chips_are_given_back_where_a_save_is_waited_for_too_long(action: Action) -> None:
+    """They are nobody's meanwhile, and not paid for."""
+    edited = running(Placement("a100", 4, 1), name="edited", made=fixed(8))
+    source = edited.state.revision
+    assert source is not None
+    target = replace(source, revision=2, placement=EIGHT, since=None)
+    other = fresh("other", fixed(8), created_at=NOW - 60)
+    pools = {"a100": nodes(8)}
+
+    def waiting(seconds: float, *others: Job) -> Plan:
+        since = NOW - seconds
+        asked = Migration("d-1", action, Phase.CHECKPOINTING, source, target, since, since, Reason.UPDATING, "m")
+        return plan(fleet([changed(edited, migration=asked), *others], pools, FREE))
+
+    deadline = FREE.start_deadline.total_seconds()
+    assert reasons(waiting(deadline, other))["other"] is Reason.WAITING_FOR_CAPACITY
+    made = waiting(deadline + 1.0, other)
+    assert actions(made)["other"] is Action.START and not made.assessments[edited.key].withdrawn
+    assert not waiting(deadline + 1.0).assessments[edited.key].withdrawn, "nobody has asked for them"
+    started = changed(other, revision=replace(target, revision=1), revisions={})
+    made = waiting(deadline + 1.0, started)
+    assert made.assessments[edited.key].withdrawn
+    asked = Migration("d-1", action, Phase.CHECKPOINTING, source, target, 0.0, NOW - 601.0, Reason.UPDATING, "m")
+    job = changed(edited, migration=asked, workload_hash=target.workload_hash)
+    after = advance(job, made.assessments[edited.key], FREE, NOW, MigrationTexts())
+    entry = after.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.HELD, Reason.WAITING_FOR_CAPACITY)
+    assert "others got 8 chips of a100 while its save was waited for (10 min)" in entry.message
+    assert after.state.migration is None and after.state.revision == source
+    assert len(entry.message) <= 160
 
 
 # --- kept free for the oldest ----------------------------------------------------------------------------------------

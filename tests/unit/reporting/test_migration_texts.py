@@ -6,8 +6,10 @@ from typing import get_args
 
 import pytest
 
+from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.moves.setback import (
+    ChipsTaken,
     EndUnknown,
     FailedWhenSaving,
     GangDisrupted,
@@ -42,6 +44,11 @@ SENTENCES: list[tuple[Setback, str]] = [
     (NeverStarted(None), "the job did not start there: no reason known"),
     (ProgramFailed("exit 1"), "exit 1"),
     (ProgramFailed(None), "the Revision failed"),
+    (
+        ChipsTaken(Placement("a100", 8, 1), 900.0),
+        "others got 8 chips of a100 while its save was waited for (15 min): the job runs on, and goes when there is "
+        "room and it saves in time",
+    ),
     (FailedWhenSaving(), "the program failed after a save was asked for"),
     (
         GangDisrupted(1, 1_800_000_000.0),

@@ -72,7 +72,9 @@ class _Settlement:
 
     def __init__(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> None:
         self.fleet, self.evaluated, self.previous = fleet, evaluated, previous
-        self.room = Room(fleet.pools, (job for job in fleet.jobs.values() if not _waits(job)))
+        self.room = Room(
+            fleet.pools, (job for job in fleet.jobs.values() if not _waits(job) and not _promised_too_long(job, fleet))
+        )
         self.limits = FleetLimits(
             fleet.jobs.values(), fleet.policy, fleet.now, outcomes=fleet.outcomes, pools=fleet.pools
         )
@@ -95,7 +97,11 @@ class _Settlement:
             if key in waiting:
                 self.alone[key] = waiting[key]
                 continue
-            self.alone[key] = self._selected(fleet.jobs[key], evaluated, old.get(key))
+            job = fleet.jobs[key]
+            self.alone[key] = self._selected(job, evaluated, old.get(key))
+            if job.state.migration is not None and _promised_too_long(job, fleet):
+                taken = not room.fits(job, (job.state.migration.target.placement,))[0]
+                self.alone[key] = replace(self.alone[key], withdrawn=taken)
         room.touched.clear()
         problem = AllocationProblem({ask.key: ask for ask in self._asks()}, fleet, room, self._forbidden)
         choice = allocator.share(problem, None if self.previous is None else self.previous.choice)
@@ -361,6 +367,18 @@ def _lacks_room(assessment: Assessment) -> bool:
         and assessment.decision.action is Action.HOLD
         and bool(assessment.fits)
         and not any(assessment.fits)
+    )
+
+
+def _promised_too_long(job: Job, fleet: Fleet) -> bool:
+    """Whether a job waits for its save for so long that others may have the chips it is to go to."""
+    migration = job.state.migration
+    return (
+        migration is not None
+        and migration.phase is Phase.CHECKPOINTING
+        and migration.action is not Action.START
+        and not migration.rolling_back
+        and fleet.now - migration.phase_since > fleet.policy.start_deadline.total_seconds()
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
 
 
@@ -55,6 +56,16 @@ class GangDisrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class ChipsTaken:
+    """Others have got the chips of the target while the save was waited for."""
+
+    target: Placement
+    """Where it was to go."""
+    waited: float
+    """Seconds that the save was waited for."""
+
+
+@dataclass(frozen=True, slots=True)
 class FailedWhenSaving:
     """The job has failed while its save was waited for."""
 
@@ -101,6 +112,7 @@ Setback = (
     | NeverStarted
     | ProgramFailed
     | GangDisrupted
+    | ChipsTaken
     | FailedWhenSaving
     | EndUnknown
     | StoppedByQueue

@@ -24,7 +24,7 @@ from rightpool.planning.jobs.saving import (
 from rightpool.planning.judge.idling import hangs
 from rightpool.planning.moves.baseline import with_baseline
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.moves.setback import EndUnknown, NeverStarted
+from rightpool.planning.moves.setback import ChipsTaken, EndUnknown, NeverStarted
 from rightpool.planning.moves.words import Words
 
 # Kubernetes says within seconds how a child has ended whose pods have.
@@ -33,9 +33,14 @@ FINISHING_SECONDS = 600.0
 HANDOVER = frozenset({Phase.CHECKPOINTING, Phase.DRAINING})
 
 
-def hand_over(job: Job, migration: Migration, edited: bool, now: float, words: Words) -> Job:
-    """One step of a migration in a phase of `HANDOVER`. edited: whether the workload is another than was planned."""
+def hand_over(job: Job, migration: Migration, edited: bool, taken: bool, now: float, words: Words) -> Job:
+    """One step of a migration in a phase of `HANDOVER`. edited: whether the workload is another than was planned.
+    taken: whether others have got the chips that it is to go to, while its save was waited for."""
     if migration.phase is Phase.CHECKPOINTING:
+        if taken and not migration.rolling_back:
+            text = words.setback(ChipsTaken(migration.target.placement, now - migration.phase_since))
+            migration = replace(migration, message=text)
+            return end_migration(job, migration, Outcome.HELD, Reason.WAITING_FOR_CAPACITY, now)
         return _checkpointing(job, migration, edited, now, words)
     return _draining(job, migration, edited, now)
 

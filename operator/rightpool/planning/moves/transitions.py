@@ -182,7 +182,8 @@ def _step(
     if migration.phase is Phase.PLANNED:
         return begin(job, migration, assessment, edited, now)
     if migration.phase in HANDOVER:
-        return hand_over(job, migration, edited, now, words)
+        taken = assessment is not None and assessment.withdrawn
+        return hand_over(job, migration, edited, taken, now, words)
     awaits_verdict = migration.promises and not migration.rolling_back
     if edited or (job.spec.suspend and not awaits_verdict):
         # The target exists already: the job is there now, and the user's wish is the next decision.

@@ -29,8 +29,8 @@ class Assessment:
     saved_per_hour: float = 0.0
     """Dollars, time at its value included; 0 where nothing is to be done."""
     withdrawn: bool = False
-    """Whether the migration that waits to begin is not to be carried out: its target does not pay any more, or has no
-    room for it."""
+    """Whether the migration that waits to begin, or for its save for too long, is not to be carried out: its target
+    does not pay any more, or has no room for it."""
     evaluated: Evaluated | None = None
     """What it was chosen from; None where nothing was evaluated."""
     fits: tuple[bool, ...] = ()
