@@ -194,7 +194,7 @@ def test_with_roles_alone_it_works_as_before(release: Release, tenants: Tenants,
     everywhere = {right for right in rights if not right.scope}
     assert {right.resource for right in everywhere} == {
         *("acceleratorpools", "acceleratorpools/status", "placementpolicies", "placementpolicies/status"),
-        *("nodes", "persistentvolumes", "namespaces"),
+        *("nodes", "persistentvolumes", "namespaces", "deviceclasses", "resourceslices"),
     }
     assert {right.scope for right in rights} == {"", "default", "research", SYSTEM}
     about_pools = {right.plain for right in rights if right.scope == "default"}

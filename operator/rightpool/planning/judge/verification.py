@@ -79,7 +79,6 @@ def verify(
     after = _after(migration, throughput.value, profile.unit, variation, window)
     before = before_of(migration, variation, window)
     doubt = doubt_between_places(variation, max(migration.baseline_windows, 1), after.windows)
-    before = before_of(migration, variation, window)
     if before is None:
         cost = measured_cost_per_million(after.mean, after.price)
         return Verification(Verdict.SAME, Reason.BELOW_PREDICTION, after.mean, cost, doubt=doubt, unit=profile.unit)
