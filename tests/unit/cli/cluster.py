@@ -81,7 +81,7 @@ class FakeClient:
         self._allow(resource, namespace)
         return [
             body
-            for body in self.objects[resource]
+            for body in self.objects.get(resource, ())
             if namespace in (None, body["metadata"].get("namespace")) and _selected(body, labels)
         ]
 
