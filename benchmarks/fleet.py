@@ -74,21 +74,6 @@ def snapshot(count: int, seed: int = 1) -> Fleet:
     return Fleet(jobs, machines, PlacementPolicySpec(), NOW)
 
 
-def again(before: Fleet, seconds: float = 10.0, noise: float = 0.002) -> Fleet:
-    """The same fleet one cycle later: every object is new, and every reading a little different."""
-    draw = random.Random(int(before.now))
-    jobs = {}
-    for key, job in before.jobs.items():
-        assert job.observed.profile is not None
-        readings = {
-            field: reading._replace(value=reading.value * (1.0 + draw.uniform(-noise, noise)))
-            for field, reading in job.observed.profile.readings.items()
-        }
-        profile = replace(job.observed.profile, readings=readings)
-        jobs[key] = replace(job, observed=job.observed._replace(profile=profile))
-    return replace(before, jobs=jobs, now=before.now + seconds)
-
-
 def _job(key: JobKey, spec: ProfiledJobSpec, placement: Placement, pool: Pool, draw: random.Random) -> Job:
     rate = 200.0 * placement.chips * draw.uniform(0.5, 2.0)
     readings = _readings(

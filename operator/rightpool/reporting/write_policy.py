@@ -13,7 +13,7 @@ event is written step by step, and a verdict that flaps every minute. Over all j
 only inform, and fewer where the API server is slow: ten thousand at a start would otherwise all be in memory, and what
 happens to a job meanwhile would wait behind them, as would the next readings.
 
-This decides on statuses that were made. Whether making one can be worth it is asked before, by `shown`; what it says
+This decides on statuses that were made. Whether making one can be worth it is asked before, by `job_step`; what it says
 while measurements are missing after a restart is in `recovery`; and `runtime/act/refused_writes.py` waits where the
 API server did not take it.
 """  # noqa: E501
@@ -129,11 +129,6 @@ class WritePolicy:
         self._left -= 1
         self._written[uid] = _Written(max(self._allowance(known, now) - 1.0, 0.0), now, shown)
         return 0.0
-
-    def moved(self, uid: str, shown: ShownValues) -> bool:
-        """Whether this shown differs from that of the stored status by more than its tolerances."""
-        known = self._written.get(uid)
-        return known is None or _moved(known.shown, shown) is not _Change.NONE
 
     def _inform(self, known: _Written, stored: Body, made: Body, shown: ShownValues, now: float) -> float | None:
         """The same of what is no state, as far as the job alone is concerned."""

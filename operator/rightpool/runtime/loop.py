@@ -302,7 +302,7 @@ class Planner:
         stepper.begin(fleet, self._leading_since or fleet.now)
         for key, job in observed.items():
             assessment = assessments.get(key)
-            if job.uid in busy or stepper.rests(live[key], job, assessment, fleet.now):
+            if job.uid in busy or stepper.rests(job, assessment, fleet.now):
                 continue
             if job.observed.error is not None:
                 self._parts.metrics.job_errors.labels("observe").inc()

@@ -1,14 +1,14 @@
 """Puts together what is seen of every job: its windows, its children and pods, and what the API server said of it.
 
-A job about which nothing was heard since the last cycle is the very object of that cycle. Whoever keeps something that
-was made from it sees so at once, and ten thousand jobs at rest cost a few microseconds each.
+A job of which nothing new is seen is the very object of the last cycle (planning/moves/news.py); ten thousand of them
+cost a few microseconds each.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rightpool.api.altered import altered
 from rightpool.cluster.resources import NODES
@@ -16,6 +16,7 @@ from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.planning.jobs.job import NOT_OBSERVED, Job, JobKey, Observed
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.threat import Threat
+from rightpool.planning.moves.news import look_until, taken_over
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.observe.pool_inventory import PoolInventory, why_unusable
@@ -23,9 +24,6 @@ from rightpool.runtime.observe.revisions import LONGEST_UNSEEN_SECONDS, with_unm
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.threats import drained_nodes, threat_to
 from rightpool.runtime.observe.windows import RevisionWindows
-
-LOOK_SECONDS: Final = 300.0
-"""A job is looked at again about this often, whatever was heard."""
 
 logger = logging.getLogger(__name__)
 
@@ -119,14 +117,13 @@ class Observer:
             variants_checked=executor.checks.variants_checked(job),
             refused_variants=executor.checks.refused_variants(job),
         )
-        until = now + LOOK_SECONDS * (0.5 + job.phase)  # not all in the same cycle
         unseen = (state.unseen for state in revisions.values() if state.unseen is not None and state.blocked is None)
-        until = min((until, *(pod.since + LONGEST_UNSEEN_SECONDS for pod in unseen)))
-        last = self._seen.get(job.key)
-        same = last is not None and last.stored is stored and last.job.observed == observed
-        return _Seen(
-            stored, measured, last.job if last is not None and same else altered(job, observed=observed), until
-        )
+        due = [pod.since + LONGEST_UNSEEN_SECONDS for pod in unseen]
+        last, seen = self._seen.get(job.key), altered(job, observed=observed)
+        if last is not None and last.stored is stored and now < last.until:
+            seen = taken_over(last.job, seen)
+        until = last.until if last is not None and seen is last.job else look_until(job, now)
+        return _Seen(stored, measured, seen, min((until, *due)))
 
     def _failed(self, stored: StoredJob, error: str, now: float) -> _Seen:
         """The job as it was seen last, which is looked at again in the next cycle. Others go on."""

@@ -12,6 +12,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import NOT_OBSERVED, Job
 from rightpool.planning.jobs.revision_window import RevisionWindow, observed_revision
 from rightpool.planning.moves.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
+from rightpool.planning.moves.news import look_until, taken_over
 from rightpool.prediction.columns import Floats
 from rightpool.profiles.sample import Field, Sample
 from rightpool.simulation.child import Delays, SimulatedChild
@@ -70,6 +71,10 @@ class SimulatedJob:
     """What the operator can't see."""
     window: RevisionWindow | None = None
     """What the operator would have measured; None before the first pod."""
+    seen: Job | None = None
+    """As the operator has it; None before it has looked."""
+    seen_until: float = math.nan
+    """Unix seconds up to which that may be the same object."""
     saved_at: float | None = None
     """Unix seconds of the newest checkpoint."""
     at: float = math.nan
@@ -159,7 +164,12 @@ class SimulatedJob:
             assert job.state.revision is not None
             pool = pools.get(job.state.revision.placement.pool)
             observed = self.window.observe(job, None if pool is None else pool.accelerator, now)
-        return replace(job, observed=observed._replace(revisions=revisions))
+        seen = replace(job, observed=observed._replace(revisions=revisions))
+        if self.seen is not None and now < self.seen_until:
+            seen = taken_over(self.seen, seen)
+        if seen is not self.seen:
+            self.seen, self.seen_until = seen, look_until(seen, now)
+        return seen
 
     def store(self, state: JobState) -> None:
         """What is written is read again: nothing else survives."""
@@ -184,4 +194,4 @@ class SimulatedJob:
 
     def restart_operator(self) -> None:
         """What the operator has in memory is gone."""
-        self.window = None
+        self.window = self.seen = None

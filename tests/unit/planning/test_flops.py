@@ -22,7 +22,6 @@ from rightpool.profiles.work_findings import NothingCounted
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.conditions.measured import efficient, profiled
 from rightpool.reporting.conditions.targets import targets_met
-from rightpool.reporting.shown import verdicts_of
 from tests.unit.planning.jobs import NOW, POOLS, changed, decision_and_text, in_steps, judged, running, spec
 from tests.unit.prediction.fixtures import A10G_CHIP, A100_CHIP
 
@@ -116,12 +115,6 @@ def test_where_the_profiler_counts_too_much_the_user_can_say_better() -> None:
     assert "set spec.progress.flopsPerSample" in profiled_of(job(counted)).message
     assert profiled_of(job(counted, progress=QUARTER)).reason is Reason.MEASURED
     assert "set spec.progress.samplesPerStep and flopsPerSample" in profiled_of(in_steps(job(counted))).message
-
-
-def test_it_is_told_once_it_is_so() -> None:
-    """A quiet job's status is made anew for it, also without a target."""
-    seen = [verdicts_of(made, judged(made), NOW) for made in (job(progress=QUARTER), job(progress=IMPOSSIBLE))]
-    assert seen[0] != seen[1]
 
 
 def test_a_target_that_holds_is_met() -> None:

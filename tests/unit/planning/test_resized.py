@@ -13,7 +13,7 @@ from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.variation import SlowStart
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.arrival import with_size_measured
-from rightpool.planning.moves.transitions import at_rest
+from rightpool.planning.moves.news import at_rest
 from rightpool.planning.offers.experience import measured_before
 from rightpool.prediction.predictor import Origin
 from tests.unit.planning.jobs import FOUR, NOW, POOLS, changed, entry, find, judged, running

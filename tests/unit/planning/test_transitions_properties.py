@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
-from rightpool.planning.moves.transitions import advance, at_rest
+from rightpool.planning.moves.news import at_rest
+from rightpool.planning.moves.transitions import advance
 from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 

@@ -23,12 +23,14 @@ from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.unended import UNENDED_SECONDS
+from rightpool.planning.moves import news
 from rightpool.planning.moves.commands import commands
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.recovery import recovering
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime import metrics_recorder
@@ -41,6 +43,7 @@ JOBS = 12
 START = 1_800_000_000.0
 SETTLED = 40
 CYCLES = 100  # of 10 s; windows have 60
+SOON = 600.0
 TARGETS: Sequence[dict[str, Any]] = (
     {},
     {"targets": {"minScalingEfficiency": "0.9"}},
@@ -73,6 +76,7 @@ class Noisy:
 
 @pytest.mark.parametrize("spread", [0.004, 0.03, 0.3])
 def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for what another evaluation alone has changed of the same verdict: that is told when the job is looked at."""
     whole, ask, rest = SyntheticJob.profiled_job, Stepper._nothing_new, Stepper.rests
 
     def with_targets(self: SyntheticJob) -> dict[str, Any]:
@@ -81,47 +85,61 @@ def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeyp
         return body
 
     counts = Counter[str]()
+    late: dict[str, float] = {}
 
-    def is_not_worth_a_write(self: Stepper, job: Job, inputs: Any, assessment: Assessment | None, now: float) -> None:
-        context = Context(assessment, inputs.price, inputs.telemetry, now, None, inputs.recovering)
-        draft = draft_status(inputs.stored, job, context)
+    def is_worth_a_write(self: Stepper, job: Job, assessment: Assessment | None, now: float) -> bool:
+        stored = store.jobs()[job.key]
+        assert planner._last_pools is not None and job.state.revision is not None
+        price = planner._last_pools[2][job.state.revision.placement.pool].price
+        context = Context(assessment, price, True, now, None, recovering(job, now - self._leading_since))
+        draft = draft_status(stored, job, context)
         policy = copy.deepcopy(self.policy)
         policy.begin()
         wait = policy.wait(job.uid, draft.stored, draft.body, draft.shown, now)
-        assert wait != 0.0 or _grown(inputs.stored.status_body, draft.body), draft.body
+        return wait == 0.0 and not _grown(stored.status_body, draft.body)
 
-    def checked(self: Stepper, job: Job, inputs: Any, assessment: Assessment | None, now: float) -> bool:
+    def is_told_soon(self: Stepper, job: Job, assessment: Assessment | None, now: float) -> None:
+        if is_worth_a_write(self, job, assessment, now):
+            assert self._unchanged[job.uid].assessment is not first.get(job.uid), "the same job, evaluated once"
+            assert now - late.setdefault(job.uid, now) <= SOON
+        else:
+            late.pop(job.uid, None)
+
+    first: dict[str, Assessment | None] = {}
+
+    def checked(self: Stepper, job: Job, assessment: Assessment | None, now: float) -> bool:
         last = self._unchanged.get(job.uid)
         other = last is not None and last.assessment is not assessment
-        if not ask(self, job, inputs, assessment, now):
+        if not ask(self, job, assessment, now):
+            first[job.uid] = assessment
+            late.pop(job.uid, None)
             return False
-        is_not_worth_a_write(self, job, inputs, assessment, now)
+        is_told_soon(self, job, assessment, now)
         counts["assessed anew" if other else "same"] += 1
         return True
 
-    def rests(self: Stepper, stored: StoredJob, job: Job, assessment: Assessment | None, now: float) -> bool:
-        last = self._unchanged.get(job.uid)
-        measured = last is not None and last.inputs.job is not job
-        if not rest(self, stored, job, assessment, now):
+    def rests(self: Stepper, job: Job, assessment: Assessment | None, now: float) -> bool:
+        if not rest(self, job, assessment, now):
             return False
-        counts["one window more"] += measured
         assert advance(job, assessment, PlacementPolicySpec(), now, MigrationTexts()) is job
         assert not any(planner._parts.executor.needed(job, command) for command in commands(job))
-        is_not_worth_a_write(self, job, self._unchanged[job.uid].inputs, assessment, now)
+        is_told_soon(self, job, assessment, now)
         counts["at rest"] += 1
         return True
 
     monkeypatch.setattr(SyntheticJob, "profiled_job", with_targets)
     monkeypatch.setattr(Stepper, "_nothing_new", checked)
     monkeypatch.setattr(Stepper, "rests", rests)
+    monkeypatch.setattr(news, "LOOK_SECONDS", SOON)
+    monkeypatch.setattr(news, "PROGRESS_SECONDS", SOON)
     cluster, clock = Cluster(), {"now": START}
-    planner = planner_of(cluster, small_store(cluster, JOBS, START), clock, Noisy(spread))
+    store = small_store(cluster, JOBS, START)
+    planner = planner_of(cluster, store, clock, Noisy(spread))
     for _ in range(CYCLES):
         planner.cycle()
         clock["now"] += 10.0
     assert counts["same"] > 0
     assert counts["at rest"] > 100
-    assert counts["one window more"] > 0
     assert counts["assessed anew"] > 0
 
 

@@ -17,7 +17,9 @@ from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.errors import Invalid
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves import news
 from rightpool.planning.moves.commands import CheckTemplate
+from rightpool.planning.moves.news import taken_over
 from rightpool.profiles.sample import Field, Sample
 from rightpool.runtime import observer
 from rightpool.runtime.observer import Observer
@@ -82,11 +84,13 @@ class World:
 
         def compared(live: Any, inventory: Any, now: float) -> dict[JobKey, Job]:
             jobs = observe(live, inventory, now)
-            assert jobs == Observer(parts.store, parts.windows, parts.executor).observe(live, inventory, now)
+            seen = Observer(parts.store, parts.windows, parts.executor).observe(live, inventory, now)
+            assert jobs.keys() == seen.keys()
             for key, job in jobs.items():
+                assert taken_over(job, seen[key]) is job, "nothing new is seen of it"
                 window = parts.windows._feeds[job.uid].window.window
                 saves = [at for at in window.column(Field.CHECKPOINT_TIMESTAMP) if at == at]
-                assert job.observed.checkpoint_at == max(saves, default=None)
+                assert seen[key].observed.checkpoint_at == max(saves, default=None)
                 self.kept += job is self._jobs.get(key)
                 self.looked += job is not self._jobs.get(key)
             self._jobs = jobs
@@ -164,7 +168,8 @@ CHANGES = (_pod, _end, _suspend, _cordon, _approve, _refuse, _speed, _save, _sil
 @pytest.fixture(autouse=True, scope="module")
 def _no_second_look() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(observer, "LOOK_SECONDS", NEVER)
+        patch.setattr(news, "LOOK_SECONDS", NEVER)
+        patch.setattr(news, "PROGRESS_SECONDS", NEVER)
         yield
 
 

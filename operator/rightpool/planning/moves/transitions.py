@@ -11,21 +11,19 @@ between any two instructions continues or undoes on return, and never repeats.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rightpool.api.altered import altered
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.api.state import JobState
 from rightpool.api.variation import Variation
 from rightpool.planning.books.accounting import accounted, finished
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.moves.arrival import arrive, size_to_measure, with_size_measured
+from rightpool.planning.moves.arrival import arrive, with_size_measured
 from rightpool.planning.moves.beginning import begin, with_decision
 from rightpool.planning.moves.disruptions import failed_by_disruption, started_again, with_disruption
 from rightpool.planning.moves.ending import end_migration
@@ -43,25 +41,6 @@ if TYPE_CHECKING:
     from rightpool.planning.offers.assessment import Assessment
 
 FAILED = "Failed"
-
-# What time alone does not take a step further, and an account without a counterfactual.
-_STANDING: Final = frozenset(
-    {
-        "account",
-        "avoid",
-        "decisions",
-        "disruptions",
-        "finished",
-        "history",
-        "last_move_at",
-        "moves",
-        "progress",
-        "recovery",
-        "revision",
-        "variation",
-    }
-)
-_UNDER_WAY: Final = attrgetter(*(field.name for field in fields(JobState) if field.name not in _STANDING))
 
 
 def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
@@ -87,20 +66,6 @@ def _tells_a_verdict(job: Job, seen: Variation) -> bool:
     migration, stored = job.state.migration, job.state.variation
     judges = migration is not None and migration.phase is Phase.VERIFYING and not migration.rolling_back
     return judges and (stored is None or stored.as_of < seen.as_of)
-
-
-def at_rest(job: Job) -> bool:
-    """Whether neither time nor one more window takes the job a step further: `advance` gives the same for the same job,
-    assessment and policy, whenever it is asked, however its windows differ by then, until that is worth keeping."""
-    return (
-        not any(_UNDER_WAY(job.state))
-        and job.state.account.counterfactual is None
-        and size_to_measure(job) is None
-        and job.trace_request is None
-        and job.observed.threat is None
-        and job.spec.targets.budget is None
-        and not job.spec.suspend
-    )
 
 
 def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
