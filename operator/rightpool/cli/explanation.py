@@ -157,13 +157,23 @@ def _placement(page: Page, found: Explanation) -> None:
     if found.job.variant(ref.vendor) is not None:
         pairs.append(("template", f"with the variant for {ref.vendor}"))
     pairs.append(("price", "unknown" if ref.cost_per_hour is None else f"{dollars(ref.cost_per_hour)} an hour"))
-    since = "not all pods have run yet" if ref.since is None else f"for {span(found.now - ref.since)}"
+    since = "not all pods have run yet" if ref.since is None else f"for {span(max(0.0, _until(found) - ref.since))}"
     pairs.append(("revision", f"{ref.revision}, {since}"))
     account = found.job.state.account.settled(found.now)
     if not found.job.state.account.empty:
         saved = f", {cents(account.saved)} saved by moves" if found.job.state.moves else ""
         pairs.append(("so far", f"{cents(account.spent)} spent{saved}"))
     page.pairs(pairs)
+
+
+def _until(found: Explanation) -> float:
+    """Up to when the job has run, Unix seconds: now, or when it ended or stopped."""
+    if holds_chips(found.stored):
+        return found.now
+    kinds = (ConditionType.COMPLETED, ConditionType.FAILED, ConditionType.PLACED)
+    conditions = (find_condition(found.stored.status.conditions, kind) for kind in kinds)
+    at = next((one.last_transition_time for one in conditions if one is not None), None)
+    return found.now if at is None else at
 
 
 def _condition(page: Page, found: Explanation) -> None:

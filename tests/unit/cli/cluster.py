@@ -19,6 +19,7 @@ from rightpool.cluster.resources import (
     EVENTS,
     LEASES,
     NODES,
+    PERSISTENT_VOLUMES,
     PLACEMENT_POLICIES,
     PODS,
     PROFILED_JOBS,
@@ -48,6 +49,7 @@ class FakeClient:
                 ACCELERATOR_POOLS,
                 PLACEMENT_POLICIES,
                 NODES,
+                PERSISTENT_VOLUMES,
                 JOBS,
                 PODS,
                 LEASES,
@@ -91,6 +93,8 @@ class FakeClient:
         yield Listing(self.list_all(resource, namespace, labels=labels, fields=fields), str(self._version), "")
 
     def _allow(self, resource: Resource, namespace: str | None) -> None:
+        if resource not in self.objects:
+            raise NotFound("the server could not find the requested resource", status=404)
         if resource in self.hidden or (resource in self.forbidden and namespace is None):
             raise Forbidden(f'{resource.plural} is forbidden: User "dev" cannot list them', status=403)
 

@@ -13,7 +13,13 @@ from rightpool.cli.connection import CliError
 from rightpool.cli.explain import document, explain, explain_all, list_document
 from rightpool.cli.explained import Explanation
 from rightpool.cli.explanation import print_explanation, print_list
-from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES, PLACEMENT_POLICIES, PODS, PROFILED_JOBS
+from rightpool.cluster.resources import (
+    ACCELERATOR_POOLS,
+    NODES,
+    PLACEMENT_POLICIES,
+    PODS,
+    PROFILED_JOBS,
+)
 from rightpool.planning.jobs.job import JobKey
 from rightpool.profiles.sample import Field
 from tests.unit.cli.cluster import (

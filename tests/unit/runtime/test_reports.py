@@ -16,8 +16,10 @@ from devcluster import simulated
 from rightpool.api.action import Action
 from rightpool.api.altered import altered
 from rightpool.api.conditions import Reason
+from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
+from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.resources import NAMESPACES
 from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION, LABEL_ROLE
 from rightpool.hardware.catalog import load_catalog
@@ -31,6 +33,7 @@ from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.conditions.placed import placed
+from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, read_job
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.observe.facts import child_facts, node_facts, pod_facts
@@ -41,7 +44,7 @@ from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.volumes import BoundJobs, volume_facts
 from rightpool.workloads.kinds.registry import kind_of
 from rightpool.workloads.template import InvalidTemplate
-from tests.unit.planning.jobs import NOW, changed, find, judged, reason
+from tests.unit.planning.jobs import NOW, changed, find, fleet, judged, plan, reason
 from tests.unit.planning.world import A10G, World
 from tests.unit.prediction.fixtures import profile
 
@@ -348,3 +351,32 @@ def test_the_leader_may_end_the_job(reports: Reports) -> None:
     stored = reports.admitted("13", {"successPolicy": policy})
     built = build(stored.job, revision(stored.job, Placement("dev", 2, 2)), reports.pools(stored)["dev"])
     assert built["spec"]["successPolicy"] == policy
+
+
+def test_what_a_save_that_does_not_come_holds_back_can_not_be_approved(reports: Reports) -> None:
+    stored = reports.admitted("14")
+    job = running(stored.job, HOME)
+    moved = judged(job, reports.pools(stored)).decision
+    assert moved.action is Action.MOVE and moved.target is not None
+    assert job.state.revision is not None
+    there = altered(job.state.revision, revision=2, placement=moved.target)
+    entry = LedgerEntry(
+        id="d-1",
+        action=Action.MOVE,
+        source=HOME,
+        target=there.placement,
+        predicted_throughput=None,
+        baseline_throughput=None,
+        realised_throughput=None,
+        started_at=NOW - 120.0,
+        finished_at=NOW - 60.0,
+        outcome=Outcome.HELD,
+        reason=Reason.CHECKPOINT_TIMEOUT.value,
+    )
+    job = changed(job, history=(entry,))
+    made = plan(fleet([job], reports.pools(stored))).assessments[job.key]
+    assert made.decision.reason is Reason.CHECKPOINT_TIMEOUT
+    drafted = draft_status(altered(stored, job=job), job, Context(made, None, True, NOW))
+    status = ProfiledJobStatus.from_dict(drafted.body)
+    assert status.recommendation is not None and not status.recommendation.approvable
+    assert "no save" in status.recommendation.message
