@@ -16,6 +16,7 @@ from rightpool.api.model import keyed_by
 from rightpool.api.record import Record
 from rightpool.api.units import UnixTime
 from rightpool.api.value_object import value_object
+from rightpool.api.wording import sentence
 
 MAX_MESSAGE: Final = 32768
 LIST_OF_CONDITIONS: Final[dict[str, Any]] = keyed_by("type")
@@ -266,19 +267,18 @@ def find_condition(conditions: Iterable[Condition], kind: str) -> Condition | No
 def set_conditions(stored: Iterable[Condition], made: Iterable[Condition], now: float) -> tuple[Condition, ...]:
     """The stored conditions, each replaced by what was made of its type, and behind them what is new.
 
-    `lastTransitionTime` changes only with the status. A message that is too long is cut, because the API server would
-    reject the whole status.
+    `lastTransitionTime` changes only with the status. A message is a sentence that is read at once; the rest is in
+    `rightpool explain`.
     """
     conditions = {condition.type: condition for condition in stored}
     moment = float(floor(now))
     for condition in made:
         old = conditions.get(condition.type)
-        message = condition.message
         conditions[condition.type] = Condition(
             condition.type,
             condition.status,
             condition.reason,
-            message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
+            sentence(condition.message),
             condition.observed_generation,
             _since(old, condition.status, moment),
         )

@@ -8,6 +8,9 @@ from typing import Final
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.units import DAY, HOUR, write_unix_time
 
+MESSAGE: Final = 160
+"""Characters of a condition's message, and of an Event's: a line that is read at once."""
+
 _PREFIXES: Final = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -83,6 +86,27 @@ def how_many(count: float, noun: str) -> str:
 def chips(count: int) -> str:
     """1 chip, 8 chips."""
     return how_many(count, "chip")
+
+
+def brief(words: str, most: int = MESSAGE) -> str:
+    """The words of others, such as Kubernetes', in one line of at most so many characters."""
+    line = " ".join(words.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
+def sentence(*clauses: str, remedy: str = "") -> str:
+    """A message: clauses in the order what, by how much and why, as many as fit, and the remedy in any case.
+
+    What is left out is in `rightpool explain`. A clause within a text ends at a semicolon.
+    """
+    first, *others = "; ".join(filter(None, clauses)).split("; ")
+    end = f": {remedy}" if remedy else ""
+    text = brief(first, max(0, MESSAGE - len(end)))
+    for clause in others:
+        if len(text) + len(clause) + len(end) + 2 > MESSAGE:
+            break
+        text += f"; {clause}"
+    return text + end
 
 
 def meant(name: str, known: Collection[str]) -> str:

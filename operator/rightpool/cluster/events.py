@@ -25,13 +25,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from rightpool.api.wording import sentence
 from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Unavailable
 from rightpool.cluster.resources import EVENTS
 from rightpool.contract import MANAGED_BY
 from rightpool.reporting.events import Event
 
-MAX_NOTE: Final = 1024
 REMEMBERED: Final = 20_000
 REPEAT_AFTER: Final = 3600.0  # as long as API servers keep Events
 COUNT_SECONDS: Final = 300.0  # between two requests that only count
@@ -172,13 +172,12 @@ class EventRecorder:
             self._waiting -= 1
 
     def _body(self, event: Event, namespace: str, name: str) -> dict[str, Any]:
-        note = event.note if len(event.note) <= MAX_NOTE else event.note[: MAX_NOTE - 1] + "…"
         now = _now()
         return {
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": dict(event.regarding),
             "reason": event.reason,
-            "message": note,
+            "message": sentence(event.note),
             "type": "Warning" if event.warning else "Normal",
             "action": event.action,
             "count": 1,

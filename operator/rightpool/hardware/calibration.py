@@ -54,8 +54,8 @@ def uncalibrated(pool: str, chip: Accelerator) -> str:
     named = " and ".join(_FIGURES[figure] for figure in sorted(chip.doubts, reverse=True))
     basis = next(chip.provenance[figure] for figure in chip.doubts)
     return (
-        f"the {named} of {chip.key} {'are' if len(chip.doubts) > 1 else 'is'} {basis}, with much doubt: run "
-        f"`rightpool calibrate {pool}`, or write the data sheet's figures in spec.chip"
+        f"the {named} of {chip.key} {'are' if len(chip.doubts) > 1 else 'is'} {basis}: run `rightpool calibrate "
+        f"{pool}`, or write them in spec.chip"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration, Interconnect, LinkKind, LinkSpec, PriceSpec
 from rightpool.api.spot_use import SpotUse
+from rightpool.api.wording import sentence
 from rightpool.hardware.accelerator import Accelerator, FigureSource, Link, Price
 from rightpool.hardware.calibration import calibrated, calibrated_link, uncalibrated
 from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
@@ -242,8 +243,8 @@ def _price_error(spec: AcceleratorPoolSpec) -> str | None:
         return None
     asked = f"{key}={spec.node_selector[key]}"
     return (
-        f"spec.price.spotPerChipHour: nodes with {asked}, by spec.nodeSelector, are no spot capacity: remove the "
-        "spot price, or make another pool for spot nodes"
+        f"spec.price.spotPerChipHour: nodes with {asked} are no spot capacity: remove the spot price, or make another "
+        "pool for them"
     )
 
 
@@ -376,7 +377,7 @@ def _price(
         return listed.price, []
     kind = ProblemKind.PRICE_UNKNOWN if listed.price.source is None else ProblemKind.PRICE_UNVERIFIED
     field = "spotPerChipHour" if is_spot(spec.node_selector) else "perChipHour"
-    message = f"spec.price: {listed.doubt}; set spec.price.{field} to what you pay"
+    message = sentence(f"spec.price: {listed.doubt}", remedy=f"set spec.price.{field} to what you pay")
     return listed.price, [Problem(name, kind, message)]
 
 

@@ -82,13 +82,13 @@ def _bought(catalog: Catalog, instance: str, region: str, purchase: Purchase) ->
 
 def _doubt(row: PriceRow, region: str, purchase: Purchase) -> str | None:
     if row.capacity is Purchase.SPOT:
-        return f"spot prices change by the hour, and {_money(row)} is that of one day"
+        return f"spot prices change by the hour, and this is that of one day; {_money(row)}"
     if purchase is not row.capacity:
-        return f"{_money(row)} is the price on demand, and nodes are reserved"
+        return f"nodes are reserved, and this is the price on demand; {_money(row)}"
     if not row.verified:
-        return f"{_money(row)} was not checked against a second source"
+        return f"no second source confirms the price; {_money(row)}"
     if region and region != row.region:
-        return f"{_money(row)} is another region's price, nodes are in {region}"
+        return f"nodes are in {region}, and this is another region's price; {_money(row)}"
     return None
 
 

@@ -49,12 +49,12 @@ class Roofs:
         """How near the work comes to each that is counted."""
         known = []
         if self.bandwidth is not None:
-            known.append(f"memory bandwidth is at {percent(min(1.0, self.bandwidth))}")
+            known.append(f"memory bandwidth {percent(min(1.0, self.bandwidth))}")
         if self.by_pipe and self.pipe is not None:
-            known.append(f"{_PIPES[self.pipe[1]]} are at {percent(min(1.0, self.pipe[0]))}")
+            known.append(f"{_PIPES[self.pipe[1]]} {percent(min(1.0, self.pipe[0]))}")
         if self.matrix is not None:
-            known.append(f"matrix units are at {percent(min(1.0, self.matrix))}")
-        return (", ".join(known[:-1]) + " and " if known[1:] else "") + "".join(known[-1:]) + " of what is attainable"
+            known.append(f"matrix units {percent(min(1.0, self.matrix))}")
+        return f"{', '.join(known)} of attainable"
 
 
 @dataclass(frozen=True, slots=True)

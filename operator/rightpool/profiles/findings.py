@@ -15,7 +15,7 @@ from rightpool.api.wording import how_many, percent, span
 _EVEN_OUT: Final = "even out the work between ranks, or replace the slow node"
 _RUN_ELSEWHERE: Final = "run elsewhere; cordon the node, reset the chip, and replace it if the error comes back"
 _FULL_WINDOW: Final = "wait for a full window; if none comes, see the condition Profiled"
-_MORE_MEMORY: Final = "chips with more memory, sharded state, recomputed activations, or lower precision"
+_MORE_MEMORY: Final = "chips with more memory, sharded state, or lower precision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +157,10 @@ class ClocksHeldDown(Finding):
         text = f"clocks are held down {percent(self.time)} of the time"
         if self.by_heat is not None:
             hot = "" if self.degrees is None else f" ({self.degrees:.0f} °C)"
-            text += f" by heat{hot}" if self.by_heat else " by a hardware slowdown or a power brake"
+            text += f" by heat{hot}" if self.by_heat else " by a slowdown or power brake"
         if self.watts is not None:
             text += f" at {self.watts:.0f} W" + (f" of {self.limit:.0f} W" if self.limit is not None else "")
-        return text if self.clock is None else f"{text}, at {percent(self.clock)} of their maximum"
+        return text if self.clock is None else f"{text}; at {percent(self.clock)} of their maximum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +176,7 @@ class AllocationsRetried(Finding):
     """Share of a chip's memory."""
 
     def text(self) -> str:
-        failed = how_many(self.times, "allocation")
-        return f"{failed} failed at the first try within the window{_fill(self.memory_used)}"
+        return f"{how_many(self.times, 'allocation')} failed at the first try{_fill(self.memory_used)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +245,8 @@ class RankComputesMore(Finding):
 
     def text(self) -> str:
         return (
-            f"compute units of one of {self.chips} chips are active {percent(self.most)} of the time, "
-            f"those of another {percent(self.least)}: that one waits"
+            f"one of {self.chips} chips computes {percent(self.most)} of the time, and another, which waits, "
+            f"{percent(self.least)}"
         )
 
 

@@ -140,12 +140,12 @@ class WaitsForHost(Finding):
         text += "" if self.input is None else f", {percent(self.input)} for input"
         text += "" if self.saving is None else f", {percent(self.saving)} in saves"
         if self.compiling is not None:
-            text += f", and the program compiles {percent(self.compiling)} of the time"
+            text += f"; the program compiles {percent(self.compiling)} of the time"
         return text if self.input is not None else f"{text}; waits for input were not watched"
 
     def lever(self) -> str:
         if self.compiling is not None:
-            return "batches of the same shape, or dimensions marked as dynamic: each new shape is compiled"
+            return "batches of one shape, or dimensions marked as dynamic"
         if self.input is None:
             return "see whether it waits for data; else larger batches, CUDA graphs or compilation"
         return "larger batches, CUDA graphs or compilation, a faster host, or cheaper chips"
@@ -182,17 +182,17 @@ class WaitsForLink(Finding):
             text += f" over {self.link.value}"
         text += f" on {self.chips} chips"
         if self.over_host is not None:
-            return f"{text}, but {percent(self.over_host)} of the bytes go over PCIe"
+            return f"{text}; {percent(self.over_host)} of the bytes go over PCIe"
         if self.sent is None or self.capacity is None:
             return text
-        return f"{text}, which carries {self.sent / 1e9:.1f} GB/s a chip of {self.capacity / 1e9:.0f}"
+        return f"{text}; it carries {self.sent / 1e9:.1f} of {self.capacity / 1e9:.0f} GB/s a chip"
 
     def lever(self) -> str:
         if self.over_host is not None and self.link is not None:
             return f"see why chips do not use {self.link.value} (peer access), or fewer chips"
         if self.used:
             return _FEWER
-        return "larger messages (buckets, batches, gradient accumulation) or fewer chips; bandwidth is not the limit"
+        return "larger messages (buckets, batches) or fewer chips, as bandwidth is not the limit"
 
 
 def chips_are(count: int) -> str:

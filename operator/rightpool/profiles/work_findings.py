@@ -10,8 +10,8 @@ from rightpool.profiles.closeness import Arithmetic, Roofs
 from rightpool.profiles.findings import Finding
 from rightpool.profiles.idle_findings import chips_are
 
-_MATRIX_UNITS: Final = "lower precision (bf16, TF32) to use the matrix units, or a chip with more FLOP/s"
-_BESIDE_THEM: Final = "fewer operations beside the matrix products (fused kernels), or a chip with more FLOP/s"
+_MATRIX_UNITS: Final = "lower precision (bf16, TF32) for the matrix units, or more FLOP/s"
+_BESIDE_THEM: Final = "fused kernels beside matrix products, or more FLOP/s"
 _ON_MATRIX_UNITS: Final = frozenset({"tf32", "bf16", "fp16", "fp8", "int8"})
 _TRACE: Final = "let the profiler take traces (spec.profiling.trace)"
 # Of more than this part of a chip there is no slice.
@@ -63,7 +63,7 @@ class CommunicationUnknown(Finding):
     """How near it comes to those that are counted."""
 
     def text(self) -> str:
-        return f"exposed communication of {self.chips} chips is not measured, and {self.roofs.text()}"
+        return f"exposed communication of {self.chips} chips is not measured; {self.roofs.text()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class KernelsSparse(Finding):
     """How near it comes to them."""
 
     def text(self) -> str:
-        return f"{_far_from_roofs(self)}: kernels are small or far apart"
+        return f"{_far_from_roofs(self)}; kernels are small or far apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class KernelsSmall(Finding):
 class NoRoofNear(Finding):
     """No roof is near, and compute units wait for a part of the time."""
 
-    helps = f"{_TRACE}, and look for gaps and many small kernels"
+    helps = f"{_TRACE}, and look for gaps"
 
     chip: str
     """Its key in the catalog."""
@@ -173,7 +173,7 @@ class KernelsWait(Finding):
 
     def text(self) -> str:
         seen = "" if self.occupancy is None else f", with {percent(self.occupancy)} of their slots in use"
-        return f"{_active(self.chip, self.active)}{seen}, and no roof is near: {self.roofs.text()}"
+        return f"{_active(self.chip, self.active)}{seen}; no roof is near: {self.roofs.text()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class OtherUnitsCompute(Finding):
 
     def text(self) -> str:
         units = _active(f"{self.chip} other than its matrix units", self.active)
-        return f"{units}: {self.roofs.text()}{self.arithmetic.text()}"
+        return f"{units}; {self.roofs.text()}{self.arithmetic.text()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class ArithmeticNear(Finding):
 class BandwidthNear(Finding):
     """The memory's bandwidth is the nearest roof."""
 
-    helps = "fused kernels, lower precision, or a chip with more memory bandwidth per dollar"
+    helps = "fused kernels, lower precision, or more bandwidth per dollar"
 
     chip: str
     """Its key in the catalog."""
@@ -249,4 +249,4 @@ def _active(chip: str, share: float) -> str:
 
 def _far_from_roofs(finding: KernelsSparse | NoRoofNear) -> str:
     active = _active(finding.chip, finding.active)
-    return f"{active}, and no roof is near: {finding.roofs.text()}"
+    return f"{active}, and no roof is near; {finding.roofs.text()}"

@@ -23,23 +23,20 @@ MOST_POOLS: Final = 6
 NOTEWORTHY: Final = 0.99
 
 
-def predicted(candidate: Candidate, *, interval: bool = True) -> str:
-    """1 chip of dev is predicted at 1180 samples/s (1010–1310) for $0.40 per million.
+def predicted(candidate: Candidate) -> str:
+    """Predicted 1180 samples/s for $0.40 per million.
 
-    Where the job has been before: by what was measured there, 1 chip of dev would now give 1180 samples/s. The job or
-    its surroundings may be slower or faster by now, so that the number need not be one that was measured.
+    Where the job has been before: 1180 samples/s by what was measured there. The job or its surroundings may be slower
+    or faster by now, so that the number need not be one that was measured.
     """
-    one = candidate.placement.chips == 1
     rate = candidate.throughput
     if rate is None:
-        return f"{place(candidate.placement)} can't be predicted"
+        return "can't be predicted"
+    text = f"{number(rate.median)} {candidate.unit.plural}/s"
     if candidate.origin is Origin.MEASURED_BEFORE:
-        text = f"by what was measured there, {place(candidate.placement)} would now give"
+        text += " by what was measured there"
     else:
-        text = f"{place(candidate.placement)} {'is' if one else 'are'} predicted at"
-    text += f" {number(rate.median)} {candidate.unit.plural}/s"
-    if rate.sd > 0.0 and interval:
-        text += f" ({number(rate.low)}–{number(rate.high)})"
+        text = f"predicted {text}"
     if candidate.cost_per_million is not None:
         text += f" for {dollars(candidate.cost_per_million.median)} per million{_steps(candidate)}"
         if candidate.useful < NOTEWORTHY:
@@ -48,19 +45,18 @@ def predicted(candidate: Candidate, *, interval: bool = True) -> str:
 
 
 def measured(current: Candidate) -> str:
-    """2 chips of a100 now give 1040 samples/s for $0.62 per million.
+    """Now 1040 samples/s for $0.62 per million.
 
-    Where a fault throttles them: … (throttled here at 58%: healthy ones would give 1790).
+    Where a fault throttles the chips: … (throttled at 58%: healthy ones would give 1790).
     """
-    verb = "gives" if current.placement.chips == 1 else "give"
     rate = current.throughput
     known = number(rate.median) if rate else "an unknown rate of"
-    text = f"{place(current.placement)} now {verb} {known} {current.unit.plural}/s"
+    text = f"now {known} {current.unit.plural}/s"
     if current.cost_per_million is not None:
         text += f" for {dollars(current.cost_per_million.median)} per million{_steps(current)}"
     if rate is not None and current.healthy is not None and rate.median < NOTEWORTHY * current.healthy:
         held = share(rate.median / current.healthy)
-        text += f" (throttled here at {held}: healthy ones would give {number(current.healthy)})"
+        text += f" (throttled at {held}: healthy ones would give {number(current.healthy)})"
     return text
 
 
@@ -70,16 +66,21 @@ def _steps(candidate: Candidate) -> str:
 
 
 def compared(candidate: Candidate, now: float | None, objective: Objective) -> str:
-    """One candidate against where the job is. now: throughput there; None where that is not known."""
-    better = (candidate.saving or 0.0) > 0.0
-    text = f"{predicted(candidate, interval=better)}, {_difference(candidate, now, objective)}"
-    if candidate.probability is not None and better:
+    """One candidate against where the job is, by how much and why. now: throughput there; None where that is not
+    known."""
+    return f"{difference(candidate, now, objective)}; {predicted(candidate)}"
+
+
+def difference(candidate: Candidate, now: float | None, objective: Objective) -> str:
+    """1 chip of dev: 36% less than now, probability 99%."""
+    text = f"{place(candidate.placement)}: {_share(candidate, now, objective)}"
+    if candidate.probability is not None and (candidate.saving or 0.0) > 0.0:
         sure = "over 99%" if candidate.probability >= 0.995 else share(candidate.probability)
-        text += f", better with probability {sure}"
+        text += f", probability {sure}"
     return text
 
 
-def _difference(candidate: Candidate, now: float | None, objective: Objective) -> str:
+def _share(candidate: Candidate, now: float | None, objective: Objective) -> str:
     """36% less than now; what the share is of depends on the objective."""
     saving, rate = candidate.saving or 0.0, candidate.throughput
     if objective is Objective.MINIMIZE_TIME:
@@ -99,7 +100,7 @@ def verdict_text(candidate: Candidate) -> str:
     if isinstance(rejection, Compared):
         return compared(candidate, rejection.now, rejection.objective)
     if isinstance(rejection, OtherChosen) and candidate.throughput is not None:
-        return f"{predicted(candidate)}; ranks after {place(rejection.taken)}"
+        return f"{place(candidate.placement)} ranks after {place(rejection.taken)}; {predicted(candidate)}"
     return rejection.text()
 
 

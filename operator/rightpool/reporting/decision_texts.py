@@ -25,7 +25,7 @@ from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.rejection import Gap
 from rightpool.planning.offers.running import MIN_PROBABILITY
 from rightpool.planning.offers.targets.registry import TARGETS
-from rightpool.reporting.candidate_texts import by_pool, compared, measured, predicted, some, verdict_text
+from rightpool.reporting.candidate_texts import by_pool, compared, difference, measured, predicted, some, verdict_text
 from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.pod_texts import foreign_pod_text
 
@@ -39,11 +39,11 @@ def _text(job: Job, assessment: Assessment, decision: Decision, now: float) -> s
     evidence = decision.evidence
     match evidence:
         case Held(limit, held):
-            return f"{limit.text(now)}; after that: {_text(job, assessment, held, now)}"
+            return f"{limit.text(now)}; after that {_text(job, assessment, held, now)}"
         case Gap():
             return evidence.text()
         case Failure(error):
-            return f"the operator failed on this job because of a defect in the operator: {error}"
+            return f"a defect of the operator: {error}; what runs is left as it is"
         case PoolGone():
             problem = evidence.problem or f"pool {evidence.pool} is not known any more"
             return f"{problem}; {_gone(job, assessment, evidence)}"
@@ -53,14 +53,15 @@ def _text(job: Job, assessment: Assessment, decision: Decision, now: float) -> s
             return _no_pool_fits(job, assessment, evidence)
         case Restart(here, obstacle):
             target = "" if decision.target is None else place(decision.target)
-            return f"does not start on {place(here)} ({obstacle}): starts on {target}"
+            return f"starts on {target}, because it does not start on {place(here)}; {obstacle or 'no reason known'}"
         case Gathering(placement):
-            kept = f"nodes of {placement.pool} are kept free for it, because it has waited longer than startDeadline"
-            return f"{_waiting(job, assessment, decision)}; {kept}"
+            kept = f"nodes of {placement.pool} are kept free for it, since it has waited longer than startDeadline"
+            return f"{kept}; {_waiting(job, assessment, decision)}"
         case SourceNotHeld():
-            return f"{_taken(job, assessment, decision)}; {_without_return(evidence)}"
+            head, *numbers = _taken(job, assessment, decision).split("; ")
+            return "; ".join((head, *_without_return(evidence), *numbers))
         case Bill():
-            return f"{_best(job, assessment)}; {_bill(evidence)}"
+            return f"{_bill(evidence)}; {_best(job, assessment)}{_now(assessment)}"
     if job.state.migration is not None and decision.action is Action.HOLD and decision.candidate is None:
         migration = job.state.migration
         return f"{migration.id} is under way: {migration.phase}, to {place(migration.target.placement)}"
@@ -81,7 +82,7 @@ def _invalid_status(job: Job, assessment: Assessment, decision: Decision) -> str
 
 def _invalid_template(job: Job, assessment: Assessment, decision: Decision) -> str:
     refusal = job.observed.refusal
-    return "" if refusal is None else f"{refusal.message}. What runs is left as it is until the template is corrected"
+    return "" if refusal is None else f"{refusal.message}; what runs is left as it is until the template is corrected"
 
 
 def _foreign_pod(job: Job, assessment: Assessment, decision: Decision) -> str:
@@ -121,16 +122,16 @@ def _no_alternative(assessment: Assessment) -> str:
     """Where the job is is not allowed any more, and nothing else is possible."""
     current = assessment.current
     why = "" if current is None else verdict_text(current)
-    return f"{why}, and there is nowhere else to go: {by_pool(assessment.candidates)}"
+    return f"{why}; there is nowhere else to go; {by_pool(assessment.candidates)}"
 
 
 def _unreachable(job: Job, assessment: Assessment, decision: Decision) -> str:
     """A target is missed here and held nowhere, or nowhere surely enough."""
     current, best = assessment.current, decision.candidate
-    missed = "" if current is None else f"on {place(current.placement)}, where the job is, {verdict_text(current)}"
+    missed = "" if current is None else f"on {place(current.placement)} {verdict_text(current)}"
     if best is not None:
-        return f"{missed}; {predicted(best)} may hold it, but this is too uncertain to move"
-    return f"{missed}; no other placement holds all targets: {by_pool(assessment.candidates)}"
+        return f"{missed}; {place(best.placement)} may hold it, and that is too uncertain to move; {predicted(best)}"
+    return f"{missed}; no other placement holds all targets; {by_pool(assessment.candidates)}"
 
 
 def _unpriced(job: Job, assessment: Assessment, decision: Decision) -> str:
@@ -157,9 +158,16 @@ def _best(job: Job, assessment: Assessment) -> str | None:
 
 
 def _comparison(job: Job, assessment: Assessment, candidate: Candidate) -> str:
+    return compared(candidate, _rate(assessment), job.spec.targets.objective)
+
+
+def _difference(job: Job, assessment: Assessment, candidate: Candidate) -> str:
+    return difference(candidate, _rate(assessment), job.spec.targets.objective)
+
+
+def _rate(assessment: Assessment) -> float | None:
     current = assessment.current
-    rate = None if current is None else current.throughput
-    return compared(candidate, None if rate is None else rate.median, job.spec.targets.objective)
+    return None if current is None or current.throughput is None else current.throughput.median
 
 
 def _now(assessment: Assessment) -> str:
@@ -172,35 +180,38 @@ def _cheapest(job: Job, assessment: Assessment, decision: Decision) -> str:
     best = _best(job, assessment)
     if best is None:
         return _alone(job, assessment, decision)
-    return f"nothing is better than staying: {best}{_now(assessment)}"
+    return f"nothing is better than staying, next is {best}{_now(assessment)}"
 
 
 def _alone(job: Job, assessment: Assessment, decision: Decision) -> str:
     """No other placement passes the gates."""
     if not assessment.candidates:
         return f"there is nowhere else to go{_now(assessment)}"
-    return f"no other placement is possible ({by_pool(assessment.candidates)}){_now(assessment)}"
+    return f"no other placement is possible; {by_pool(assessment.candidates)}{_now(assessment)}"
 
 
 def _too_little(job: Job, assessment: Assessment, decision: Decision) -> str:
     """Better, and by less than the user wants to be moved for."""
-    below = f"that is below adaptation.minSavings {share(float(job.spec.adaptation.min_savings))}"
-    return f"{_best(job, assessment)}; {below}{_now(assessment)}"
+    below = f"below adaptation.minSavings {share(float(job.spec.adaptation.min_savings))}"
+    best = None if assessment.evaluated is None else assessment.evaluated.best()
+    if best is None:
+        return below
+    return f"{_difference(job, assessment, best)}, {below}; {predicted(best)}{_now(assessment)}"
 
 
 def _uncertain(job: Job, assessment: Assessment, decision: Decision) -> str:
     """Probably better, and not surely enough."""
     assert decision.candidate is not None
-    needed = f"{share(MIN_PROBABILITY)} is needed to act on it"
-    return f"{_comparison(job, assessment, decision.candidate)}; {needed}{_now(assessment)}"
+    head = f"{_difference(job, assessment, decision.candidate)}, and {share(MIN_PROBABILITY)} is needed to act"
+    return f"{head}; {predicted(decision.candidate)}{_now(assessment)}"
 
 
 def _bill(bill: Bill) -> str:
     """Better, and not for long enough."""
-    fades = ", if prices go on changing as often as they have" if bill.fades else ""
+    fades = " while prices change as they have" if bill.fades else ""
     return (
-        f"a restart loses {span(bill.restart)} of work, worth {dollars(bill.cost)}, more than the {dollars(bill.gain)} "
-        f"that a move would bring in the {span(bill.horizon)} looked at{fades}"
+        f"a move would bring {dollars(bill.gain)} in {span(bill.horizon)}{fades}, and its restart costs "
+        f"{dollars(bill.cost)}, {span(bill.restart)} of work"
     )
 
 
@@ -224,12 +235,13 @@ def _not_checkpointable(job: Job, assessment: Assessment, decision: Decision) ->
     return f"{held}; {_taken(job, assessment, decision)}"
 
 
-def _without_return(evidence: SourceNotHeld) -> str:
+def _without_return(evidence: SourceNotHeld) -> tuple[str, str]:
     """Why what is left is not held until the verdict."""
     jobs = "another job waits" if evidence.waiting == 1 else f"{evidence.waiting} other jobs wait"
     return (
-        f"without a way back, because {jobs} for the chips that it leaves: holding them for {span(evidence.seconds)} "
-        f"would cost {dollars(evidence.cost)}, and a way back is worth {dollars(evidence.worth)}"
+        f"without a way back, because {jobs} for the chips that it leaves",
+        f"holding them for {span(evidence.seconds)} would cost {dollars(evidence.cost)}, and a way back is worth "
+        f"{dollars(evidence.worth)}",
     )
 
 
@@ -238,13 +250,13 @@ def _taken(job: Job, assessment: Assessment, decision: Decision) -> str:
     candidate, current = decision.candidate, assessment.current
     if candidate is None:
         return ""
-    leaves = f"; {verdict_text(current)}" if current is not None and current.rejection is not None else ""
+    here = "" if current is None or current.rejection is None else f", because now {verdict_text(current)}"
     if assessment.unreachable is not None:
-        leaves += ", and no placement is sure enough to hold it"
+        here += ", and no placement is sure enough to hold it"
     if current is None or candidate.throughput is None:
-        return f"{place(candidate.placement)}{leaves}"
-    if leaves:
-        return f"{predicted(candidate)}{leaves}; {measured(current)}"
+        return f"{place(candidate.placement)}{here}"
+    if here:
+        return f"{place(candidate.placement)}{here}; {predicted(candidate)}; {measured(current)}"
     return f"{_comparison(job, assessment, candidate)}; {measured(current)}"
 
 

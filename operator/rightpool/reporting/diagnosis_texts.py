@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rightpool.api.wording import sentence
 from rightpool.profiles.findings import Finding
 
 
@@ -20,5 +21,4 @@ class RecordedFinding(Finding):
 
 def diagnosis_text(finding: Finding) -> str:
     """What was found and what helps."""
-    lever = finding.lever()
-    return f"{finding.text()}. What helps: {lever}" if lever else finding.text()
+    return sentence(finding.text(), remedy=finding.lever())

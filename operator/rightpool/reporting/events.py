@@ -16,7 +16,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.trace import TraceState
 from rightpool.api.units import write_unix_time
-from rightpool.api.wording import chips, number, span
+from rightpool.api.wording import chips, number, place, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.transitions import FAILED
 from rightpool.reporting.migration_texts import stopped_unsaved
@@ -139,8 +139,7 @@ def _statement(
 
 def condition_text(condition: Condition) -> str:
     """What an Event says of a condition."""
-    text = f"{condition.type} is {condition.status}"
-    return f"{text}: {condition.message}" if condition.message else text
+    return condition.message or f"{condition.type} is {condition.status}"
 
 
 def _end(regarding: Mapping[str, str], job: Job, after: Iterable[Condition]) -> Event:
@@ -200,10 +199,8 @@ def _migration(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Eve
     if now is not None:
         if was is None or was.id != now.id:
             source, target = now.source.placement, now.target.placement
-            note = (
-                f"{now.id}: {now.action.value} from {chips(source.chips)} of {source.pool} to {chips(target.chips)} of "
-                f"{target.pool}: {now.message}"
-            )
+            way, there = f"{now.id}: {now.action.value} from {place(source)} to", place(target)
+            note = f"{way} {now.message if now.message.startswith(there) else f'{there}; {now.message}'}"
             yield Event(regarding, now.reason.value, "Decide", note)
         elif was.rolling_back != now.rolling_back:
             note = f"{now.id}: back to {now.target.placement.pool}: {now.failure_message}"

@@ -11,7 +11,7 @@ def forecast_text(rest: Forecast, now: float) -> str:
 
 def lasting_text(rest: Forecast, deadline: float | None) -> str:
     """The same in words that are true as long as the rest is, for a condition that is read later."""
-    return "; ".join(filter(None, (_work(rest), _due(rest, deadline), _money(rest))))
+    return "; ".join(filter(None, (_due(rest, deadline), _money(rest), _work(rest))))
 
 
 def end_text(rest: Forecast) -> str:
@@ -34,7 +34,7 @@ def _due(rest: Forecast, deadline: float | None) -> str:
         return f"the deadline was {at}"
     if rest.late is None:
         return f"the deadline is {at}"
-    return f"the deadline is {at}, and is missed with a probability of {share(rest.late)}"
+    return f"the deadline {at} is missed with probability {share(rest.late)}"
 
 
 def _work(rest: Forecast) -> str:
@@ -69,5 +69,5 @@ def _money(rest: Forecast) -> str:
         return f"the budget is exceeded by {cents(-left)}"
     if rest.cost_left is None or rest.over is None:
         return f"{cents(left)} of the budget are left"
-    risk = f"it is exceeded with a probability of {share(rest.over)}"
-    return f"{cents(left)} of the budget are left, the rest costs {dollars(rest.cost_left)}, and {risk}"
+    risk = f"too little with probability {share(rest.over)}"
+    return f"{cents(left)} of the budget are left for a rest of {dollars(rest.cost_left)}, {risk}"

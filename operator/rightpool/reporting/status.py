@@ -27,7 +27,7 @@ from rightpool.api.status import (
 )
 from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits
 from rightpool.api.value_object import value_object
-from rightpool.api.wording import share, short_place
+from rightpool.api.wording import sentence, share, short_place
 from rightpool.api.work_unit import WorkUnit
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.approval import recommendation_id
@@ -293,5 +293,5 @@ def _recommendation(job: Job, assessment: Assessment | None, now: float) -> Reco
         savings=candidate.saving,
         reason=(decision.purpose or decision.reason).value,
         held_by=decision.reason.value if decision.action is Action.HOLD else None,
-        message=decision_text(job, assessment, now),
+        message=sentence(decision_text(job, assessment, now)),
     )

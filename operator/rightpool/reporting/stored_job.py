@@ -169,8 +169,7 @@ def read_job(
             kept = (status, replace(read, state=state)) if once else None
     except (ValueError, TypeError, ArithmeticError) as error:
         unreadable = (
-            f"status: {first_problem(error)}: it was written by another version of the operator, or by somebody else; "
-            "put it back as it was"
+            f"status: {first_problem(error)}, written by another version or by somebody else: put it back as it was"
         )
     created, annotations = about.get("creationTimestamp"), about.get("annotations") or {}
     approved, traced = annotations.get(ANNOTATION_APPROVE), annotations.get(ANNOTATION_TRACE)

@@ -18,8 +18,8 @@ def trace_setback_text(setback: TraceSetback) -> str:
     match setback:
         case InvalidRequest():
             return (
-                "the annotation rightpool.dev/trace must be ID, ID:RANK or ID:all: an id of 1 to 63 letters, digits, "
-                "'-', '_' and '.', which begins and ends with a letter or a digit, and the rank of a process"
+                "the annotation rightpool.dev/trace must be ID, ID:RANK or ID:all, the id a label's value of 1 to 63 "
+                "characters and the rank that of a process"
             )
         case NoProfiler():
             return "spec.profiling.mode is Off, so no profiler is in the pods"

@@ -32,19 +32,18 @@ class InjectionNote(StrEnum):
 
 NOTE_MESSAGES: Final[Mapping[InjectionNote, str]] = {
     InjectionNote.HOST_NETWORK: (
-        "the pod uses the node's network, so the profiler is left out of it. Remove hostNetwork to have it measured"
+        "the profiler is left out, since the pod uses the node's network: remove hostNetwork to have it measured"
     ),
     InjectionNote.USER_BASE_TAKEN: (
-        "the template sets PYTHONUSERBASE, so the profiler's agent finds no way into the program: steps and samples "
-        "are not measured. Set PYTHONPATH in the template too, empty if need be"
+        "steps are not measured, since the template sets PYTHONUSERBASE: set PYTHONPATH in it too, empty if need be"
     ),
     InjectionNote.USER_SITE_OFF: (
-        "Python runs without user site packages (PYTHONNOUSERSITE or -s), so the profiler's agent finds no way into "
-        "the program: steps and samples are not measured. Set PYTHONPATH in the template, empty if need be"
+        "steps are not measured, since Python runs without user site packages (PYTHONNOUSERSITE or -s): set PYTHONPATH "
+        "in the template, empty if need be"
     ),
     InjectionNote.PYTHON_ISOLATED: (
-        "Python runs with -I, -E or -S, so the profiler's agent finds no way into the program: steps and samples are "
-        "not measured. Remove that option; -s with PYTHONPATH in the template, empty if need be, is fine"
+        "steps are not measured, since Python runs with -I, -E or -S: remove that option, or use -s with PYTHONPATH in "
+        "the template"
     ),
 }
 

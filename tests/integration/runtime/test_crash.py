@@ -80,7 +80,7 @@ def test_a_program_that_fails_is_visible_with_exit_code_and_traceback(start: Sta
     placed: Body = operator.soon(
         lambda: (c := fleet.condition("crash", "Placed")).get("reason") == "CrashLoop" and c, "a user is told"
     )  # type: ignore[assignment]
-    for part in ("exited with 1 (Error)", "failed once", "more than 6 times", "No module named 'torch'"):
+    for part in ("exited with 1 (Error)", "failed once", "of 6 allowed by backoffLimit", "No module named 'torch'"):
         assert part in placed["message"]
     (event,) = operator.soon(lambda: [e for e in events(fleet, "crash") if e["reason"] == "CrashLoop"], "an Event")
     assert event["type"] == "Warning"
@@ -96,7 +96,7 @@ def test_a_program_that_fails_in_the_save_before_it_is_suspended(start: Start, f
     end_containers(fleet, "full", 1, "OSError: [Errno 28] No space left on device")
     (event,) = eventually(lambda: [e for e in events(fleet, "full") if e["reason"] == "SaveFailed"], "told")
     assert event["type"] == "Warning"
-    assert "No space left on device" in event["message"] and "stopped without that save" in event["message"]
+    assert "No space left on device" in event["message"] and "stopped without it" in event["message"]
     eventually(lambda: fleet.condition("full", "Placed").get("reason") == "Suspended", "stopped")
     assert "the program failed after one was asked for" in fleet.condition("full", "Placed")["message"]
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightpool.api.conditions import MAX_MESSAGE, Condition, ConditionType, Reason, find_condition, set_conditions
+from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition, set_conditions
+from rightpool.api.wording import MESSAGE
 
 T0 = 1_772_366_400.0
 T1 = T0 + 300.0
@@ -52,9 +53,9 @@ def test_time_has_whole_seconds_as_in_every_other_kind() -> None:
 
 
 def test_a_message_that_is_too_long_is_cut() -> None:
-    long = replace(RUNNING, message="x" * (MAX_MESSAGE + 1))
+    long = replace(RUNNING, message="x" * 40_000)
     conditions = set_conditions([], [long], T0)
-    assert len(conditions[0].message) == MAX_MESSAGE
+    assert len(conditions[0].message) == MESSAGE
     assert set_conditions(conditions, [long], T1) == conditions
 
 

@@ -230,7 +230,7 @@ def test_the_report_of_a_job_that_has_ended() -> None:
 def test_the_recorded_profile_is_diagnosed_again() -> None:
     diagnosis = explained(with_job()).job.observed.diagnosis
     assert diagnosis is not None and diagnosis.bottleneck.value == "MemoryBandwidth"
-    assert "memory bandwidth is at" in diagnosis.finding.text()
+    assert "memory bandwidth " in diagnosis.finding.text()
     assert diagnosis.finding.lever()
 
 

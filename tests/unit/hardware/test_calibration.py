@@ -76,8 +76,8 @@ def test_a_measurement_ends_the_doubt_about_what_was_estimated() -> None:
     status, reason, message = agreement("p", None, key, before)
     assert (status, reason) == ("False", Reason.POOL_UNCALIBRATED)
     assert message == (
-        "the rates and memory bandwidth of X1 are estimated from 48 GiB of memory and $2 a chip-hour, with much doubt: "
-        "run `rightpool calibrate p`, or write the data sheet's figures in spec.chip"
+        "the rates and memory bandwidth of X1 are estimated from 48 GiB of memory and $2 a chip-hour: run `rightpool "
+        "calibrate p`, or write them in spec.chip"
     )
     rates = {"teraflops": {"bf16": "900", "fp32": "60"}, "memory_gigabytes_per_second": "3000"}
     after = pool(measured(accelerator=key, **rates), key=key, chip=chip).accelerator

@@ -50,9 +50,9 @@ def test_half_communication_on_four_chips_goes_down_to_one() -> None:
     assert decision.candidate is not None and decision.candidate.throughput is not None
     assert decision.candidate.throughput.median == pytest.approx(490.0, rel=0.06)
     assert decision.candidate.saving == pytest.approx(0.49, abs=0.03)
-    assert "1 chip of a100 is predicted at" in text
+    assert "1 chip of a100: " in text
     assert "% less than now" in text
-    assert "4 chips of a100 now give 1000 samples/s for $4.44 per million" in text
+    assert "now 1000 samples/s for $4.44 per million" in text
     assert result.saved_per_hour == pytest.approx(7.8, abs=0.5)
 
 

@@ -62,7 +62,7 @@ def test_who_declares_samples_is_asked_for_the_samples_of_a_step(sections: dict[
     assert profile is not None and not profile.complete and profile.throughput is None
     condition = condition_of(ConditionType.PROFILED, changed(running(made=spec(**sections)), profile=profile))
     assert condition.reason == Reason.PARTIAL_TELEMETRY
-    assert f"spec.{field} counts samples" in condition.message
+    assert f"which spec.{field} needs" in condition.message
     assert "spec.progress.samplesPerStep" in condition.message
     assert observed(**{**sections, "progress": {"totalSamples": 10**6, "samplesPerStep": 8}}).profile.complete  # type: ignore[union-attr]
 

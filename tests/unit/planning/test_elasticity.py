@@ -38,7 +38,7 @@ def test_without_elasticity_a_job_does_not_start_smaller(mode: str) -> None:
     made = asking(8, 100, adaptation={"mode": mode})
     decision, text = decision_and_text(judged(fresh(made=made), {"a100": SMALL}))
     assert (decision.action, decision.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
-    assert "100 pods of 8 chips can't be placed. Without elasticity the size is fixed." in text
+    assert "no 100 pods of 8 chips: set elasticity.minChips, maxChips and batch" in text
 
 
 def test_without_elasticity_a_job_waits_for_its_size_and_takes_no_smaller_one() -> None:

@@ -54,7 +54,7 @@ def test_a_move_is_given_up_where_the_program_fails_in_its_save() -> None:
     assert "container trainer exited with 1 (Error): OSError: [Errno 28] No space left on device" in entry.message
     assert "since its last save at 1970-01-01T00:17:" in entry.message
     assert "are done again" in entry.message and "samples" in entry.message
-    assert "spec.checkpoint.signal" in entry.message, "the remedy"
+    assert "spec.checkpoint.path has room" in entry.message, "the remedy"
     warnings = [event for event in events if event.warning]
     assert [(event.reason, event.note) for event in warnings] == [("SaveFailed", f"{entry.id}: Held: {entry.message}")]
     assert world.children[1].running == 1, "Kubernetes has started it again where it was"
@@ -65,7 +65,7 @@ def test_what_is_repeated_is_not_made_up() -> None:
     world.fails = True
     left(moved(world))
     message = world.job.state.history[-1].message
-    assert "No save of it is known" in message and "samples" not in message
+    assert "no save of it is known" in message and "samples" not in message
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -142,7 +142,7 @@ def test_an_edit_goes_on_without_the_save_and_says_so_once() -> None:
     assert world.created == [1, 2]
     entry = world.job.state.history[-1]
     assert (entry.outcome, entry.reason) == (Outcome.CARRIED_OUT, Reason.CHEAPER_POOL_MEETS_TARGETS)
-    assert "goes on without that save" in entry.message and "No space left on device" in entry.message
+    assert "goes on without it" in entry.message and "No space left on device" in entry.message
     assert "are done again" in entry.message
     assert entry.started_at == asked
     warnings = [event for event in events if event.warning]

@@ -54,7 +54,7 @@ def test_an_end_that_no_calendar_has_is_not_told() -> None:
         assert rest.finish_at is None and rest.progress is not None and rest.late == pytest.approx(1.0)
     body = status_of(endless)
     assert body["outlook"].keys() == {"progress"}
-    assert "the deadline is 2100-01-01T00:00:00Z" in str(body["conditions"])
+    assert "the deadline 2100-01-01T00:00:00Z is missed" in str(body["conditions"])
 
 
 def test_a_deadline_is_as_likely_missed_as_not_where_the_time_is_what_is_needed() -> None:

@@ -82,7 +82,7 @@ def test_a_job_of_several_chips_has_no_place_on_slices_of_one() -> None:
         elastic = {"minChips": low, "maxChips": high, "batch": "PerChip"}
         result = judged(running(made=spec(elasticity=elastic)), pools)
         assert reason(result, "mig") is RejectionReason.SIZE_NOT_OFFERED
-        assert "a job gets one slice" in verdict_text(find(result, "mig"))
+        assert "of which a job gets one" in verdict_text(find(result, "mig"))
     result = judged(running(made=spec(elasticity=elastic | {"minChips": 1})), pools)
     assert {c.placement.chips for c in result.candidates if c.placement.pool == "mig"} == {1}
 
@@ -134,7 +134,7 @@ def test_a_pool_without_the_nodes_that_the_template_selects_is_ruled_out() -> No
     assert reason(both, "a100") is RejectionReason.NODE_SELECTOR
     none, text = decision_and_text(judged(fresh(made=selecting(disk="tape")), pools))
     assert (none.action, none.reason) == (Action.HOLD, Reason.NO_FEASIBLE_POOL)
-    assert "asks for disk=tape, which no node of a100 has: label its nodes" in text
+    assert "no node of a100 has disk=tape, which template.spec.nodeSelector asks for: label them" in text
 
 
 def test_only_chips_of_nodes_that_the_template_selects_are_free_for_the_job() -> None:

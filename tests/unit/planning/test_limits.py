@@ -330,7 +330,7 @@ def test_a_save_that_comes_too_late_each_time_ends_no_wait_once_it_is_old() -> N
     limit = save_limit(world.observed(), world.now + timeout + 1.0)
     assert limit is not None
     text = limit.text(world.now)
-    assert "one was complete 3 min after it was given up" in text and "set checkpoint.timeout to more" in text
+    assert "the save came 3 min too late" in text and "set checkpoint.timeout to more" in text
 
 
 def test_a_job_that_leaves_with_a_late_save_is_not_asked_for_another_one() -> None:

@@ -79,7 +79,7 @@ def required(*asks: Body) -> Body:
             required({"key": "product", "operator": "In", "values": ["A100"]}),
             {},
             RejectionReason.NODE_SELECTOR,
-            "template.spec.affinity.nodeAffinity requires product In A100, which no node of a10g meets",
+            "no node of a10g meets product In A100 of template.spec.affinity.nodeAffinity",
         ),
         (
             {},

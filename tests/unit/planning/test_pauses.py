@@ -68,7 +68,7 @@ def test_a_program_that_fails_in_the_save_is_stopped_at_once_and_it_is_said() ->
     events = [one for one in made if one.warning]
     assert [one.reason for one in events] == ["SaveFailed"]
     assert "exited with 1 (Error): OSError: [Errno 28] No space left on device" in events[0].note
-    assert "stopped without that save" in events[0].note and "spec.checkpoint.path has room" in events[0].note
+    assert "stopped without it" in events[0].note and "spec.checkpoint.path has room" in events[0].note
     world.fails = False
     world.job = replace(world.job, spec=working)
     world.settle(4)

@@ -46,7 +46,7 @@ def test_a_job_leaves_a_throttled_pool_for_the_same_chips() -> None:
     healthy = find(found, "twin", 1).throughput
     assert healthy is not None and healthy.median == pytest.approx(1000.0 * 2.5**0.55, rel=0.02)
     assert "throttled here at 40% of healthy clocks" in map(premise_text, healthy.basis)
-    assert "(throttled here at 60%: healthy ones would give 1655)" in decided_text(found)
+    assert "(throttled at 60%: healthy ones would give 1655)" in decided_text(found)
 
 
 @pytest.mark.parametrize("ratios", [CAPPED, HOT | {"throttle": 0.1}, HOT | {"clock": 0.9}, {"chip_busy": 1.0}])

@@ -129,7 +129,7 @@ def test_a_faster_pool_that_is_no_faster_is_not_paid_for() -> None:
     assert world.job.state.revision is not None and world.job.state.revision.placement == A10G
     entry = world.job.state.history[-1]
     assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, Reason.ROLLED_BACK)
-    assert entry.message.endswith("not faster than before, and the placement before cost less")
+    assert entry.message.startswith("not faster than before, and the placement before cost less; ")
 
 
 def test_what_is_promised_follows_the_job_until_it_leaves() -> None:

@@ -74,7 +74,7 @@ def test_nothing_is_missed_by_more_to_save_money() -> None:
     made = judged(one(targets=at(3600.0)), pools)
     decision, text = decision_and_text(made)
     assert (decision.action, decision.reason) == (Action.HOLD, Reason.DEADLINE_UNREACHABLE)
-    assert "no other placement holds all targets: 1 chip of small: predicted:" in text
+    assert "no other placement holds all targets; 1 chip of small: predicted:" in text
 
 
 def test_a_deadline_ahead_is_missed_by_as_little_as_can_be() -> None:

@@ -54,7 +54,7 @@ def begun(job: Job, pools: dict[str, Any]) -> Revision:
 def test_a_variant_lets_the_job_onto_the_chips_of_its_vendor() -> None:
     without = judged(on_gpu())
     assert reason(without, "tpu") is RejectionReason.VENDOR_NOT_DECLARED
-    assert "placement.variants, with vendor Google" in verdict_text(find(without, "tpu"))
+    assert "tpu has Google chips, and the template is for NVIDIA" in verdict_text(find(without, "tpu"))
     assert reason(judged(on_gpu(FOR_TPU)), "tpu") not in (
         RejectionReason.VENDOR_NOT_DECLARED,
         RejectionReason.NOT_PREDICTABLE,
@@ -78,7 +78,7 @@ def test_the_way_back_to_the_templates_own_chips_stays_open() -> None:
     assessment = judged(on_tpu(FOR_TPU), ALL)
     assert reason(assessment, "a100") is not RejectionReason.VENDOR_NOT_DECLARED
     assert reason(assessment, "mi300") is RejectionReason.VENDOR_NOT_DECLARED
-    assert "assumed to run on NVIDIA chips only" in verdict_text(find(assessment, "mi300"))
+    assert "the template is for NVIDIA" in verdict_text(find(assessment, "mi300"))
 
 
 @pytest.mark.parametrize("variant", [FOR_TPU, VendorProgram("AMD", "m")], ids=lambda variant: variant.vendor)

@@ -67,7 +67,7 @@ def test_tiny_kernels() -> None:
 def test_a_large_matmul_and_a_device_copy() -> None:
     matmul = found(chip_busy=1.0, compute_active=0.96, matrix_active=0.93, memory_bandwidth=0.17)
     assert matmul.bottleneck is Bottleneck.COMPUTE
-    assert "memory bandwidth is at 21% and matrix units are at 100% of what is attainable" in matmul.finding.text()
+    assert "memory bandwidth 21%, matrix units 100% of attainable" in matmul.finding.text()
     copy = found(chip_busy=1.0, compute_active=1.0, matrix_active=0.0, memory_bandwidth=0.89)
     assert copy.bottleneck is Bottleneck.MEMORY_BANDWIDTH
 
@@ -205,7 +205,7 @@ def test_throttled_but_not_at_the_power_limit() -> None:
     assert hot.finding.text() == "clocks are held down 60% of the time at 420 W of 700 W"
     heat = {"throttle": 0.6, "thermal_throttle": 0.6, "temperature": 91.0, "power": 420.0, "power_limit": 500.0}
     assert found(**WORK, **heat, clock=0.45).finding.text() == (
-        "clocks are held down 60% of the time by heat (91 °C) at 420 W of 500 W, at 45% of their maximum"
+        "clocks are held down 60% of the time by heat (91 °C) at 420 W of 500 W; at 45% of their maximum"
     )
     assert "by a hardware slowdown or a power brake" in found(**WORK, throttle=0.6, thermal_throttle=0.0).finding.text()
     assert found(**WORK, throttle=0.6).bottleneck is Bottleneck.THROTTLED

@@ -32,7 +32,7 @@ CONTRADICTORY = ready("False", Reason.PRICE_CONTRADICTORY, "remove the spot pric
 def test_a_turn_to_the_worse_is_a_warning_with_reason_and_message() -> None:
     [event] = condition_events(POOL, [FINE], [CONTRADICTORY], scaled=False)
     assert (event.reason, event.warning) == ("PriceContradictory", True)
-    assert event.note == "Ready is False: remove the spot price"
+    assert event.note == "remove the spot price"
     assert event.regarding == POOL
 
 

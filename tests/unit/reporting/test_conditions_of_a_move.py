@@ -29,7 +29,7 @@ def test_a_move_that_waits_while_its_job_is_suspended_says_so() -> None:
     assert status_and_reason(ConditionType.PLACED, job) == ("False", "Suspended")
     condition = condition_of(ConditionType.MIGRATING, job)
     assert condition.status == "True"
-    assert "Verifying: why. The job is stopped; the move goes on when it runs again" in condition.message
+    assert "is Verifying: the job is stopped, and the move goes on when it runs again" in condition.message
     assert status_and_reason(ConditionType.VERIFIED, job) == ("Unknown", Reason.VERIFICATION_PENDING)
     body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, POOLS)).body
     stored = StoredJob(job, packed(body), None, "")

@@ -23,5 +23,5 @@ def test_counters_that_contradict_each_other_are_named() -> None:
         ConditionType.PROFILED, changed(job, profile=replace(job.observed.profile, set_aside=aside))
     )
     assert (condition.status, condition.reason) == ("True", Reason.CONTRADICTORY_TELEMETRY)
-    for words in ("computeActive, matrixActive: units are active", "inputWait: a share below 0%", "Check which chips"):
+    for words in ("computeActive, matrixActive: busier", "inputWait: a share outside 0%", "check which chips"):
         assert words in condition.message

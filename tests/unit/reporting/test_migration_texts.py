@@ -52,8 +52,8 @@ SENTENCES: list[tuple[Setback, str]] = [
     (FailedWhenSaving(), "the program failed after a save was asked for"),
     (
         GangDisrupted(1, 1_800_000_000.0),
-        "Kubernetes took a pod of r1 away at 2027-01-15T08:00:00Z, and the others failed without it: no failure of the "
-        "program, all start again",
+        "Kubernetes took a pod of r1 away at 2027-01-15T08:00:00Z, and the others failed without it; all start again, "
+        "and no failure counts",
     ),
     (EndUnknown(2), "the pods of r2 have ended, and Kubernetes does not say how; nothing is moved"),
     (

@@ -22,7 +22,7 @@ def test_pods_that_kubernetes_does_not_make_are_told_with_where_it_says_why() ->
     old = replace(young, started_at=NOW - LATE_SECONDS - 1.0)
     condition = condition_of(ConditionType.PLACED, changed(job, revisions={1: old}))
     assert (condition.status, condition.reason) == ("False", "Starting")
-    assert "0 of 1 pods run; 1 pod does not exist. If that stays, `kubectl describe job job-r1`" in condition.message
+    assert "0 of 1 pods run; 1 pod does not exist: see `kubectl describe job job-r1`" in condition.message
 
     for other in (replace(old, active=1), replace(old, suspended=True), replace(old, deleting=True)):
         text = condition_of(ConditionType.PLACED, changed(job, revisions={1: other})).message
@@ -47,9 +47,9 @@ def test_after_an_hour_pods_that_do_not_exist_are_no_unknown_reason() -> None:
     never_ran = changed(job, revision=ref, revisions={1: absent})
     condition = condition_of(ConditionType.PLACED, never_ran)
     assert condition.reason == "StartDeadlineExceeded"
-    assert "`kubectl describe job job-r1`" in condition.message and "is not known" not in condition.message
+    assert "`kubectl describe job job-r1`" in condition.message and "of its Job and pods" not in condition.message
     there = changed(job, revision=ref, revisions={1: replace(absent, active=1)})
-    assert "is not known" in condition_of(ConditionType.PLACED, there).message
+    assert "of its Job and pods" in condition_of(ConditionType.PLACED, there).message
 
 
 def test_containers_that_do_not_become_ready_are_told_after_a_while() -> None:

@@ -216,7 +216,7 @@ def test_an_older_definition_is_told_and_not_written_to_for_ever() -> None:
         planner.cycle()
         clock["now"] += 10.0
     assert 1 < cluster.attempts <= 4
-    [message] = {message for message in cluster.events if "status.progress" in message}
+    [message] = {message for message in cluster.events if "lacks progress" in message}
     assert message.startswith("the definition of ProfiledJobs in the cluster is older than the operator")
     cluster.lacks = False
     for _ in range(7):

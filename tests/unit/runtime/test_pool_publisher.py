@@ -188,7 +188,7 @@ def test_how_sure_the_figures_of_a_chip_are_is_a_condition() -> None:
     assert "data sheet" in message
     status, reason, message = figures({"accelerator": "A10G-24GB"})
     assert (status, reason) == ("False", "OneSource")
-    assert message.startswith("no second source confirms the figures of A10G-24GB: ")
+    assert message.startswith("no second source confirms the figures of A10G-24GB; ")
     chip = {"memory": "48e9", "memoryGigabytesPerSecond": "864", "teraflops": {"bf16": "119.5"}}
     status, reason, message = figures({"accelerator": "L30-48GB", "chip": chip})
     assert (status, reason) == ("False", "ChipDeclared")
@@ -356,8 +356,8 @@ def test_chips_of_pods_that_may_not_be_listed_are_missing_and_ready_says_why() -
     ready = next(one for one in status["conditions"] if one["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("True", "PodsNotCounted")
     assert ready["message"] == (
-        "2 nodes with 16 chips; those that other pods use are not known and count as free, because the operator may "
-        "not list pods (pods is forbidden): give its ServiceAccount that right"
+        "2 nodes with 16 chips, and those that other pods use count as free, because the operator may not list pods: "
+        "give its ServiceAccount that right"
     )
 
 
@@ -386,7 +386,7 @@ def test_a_contradictory_price_is_told_once_also_by_a_new_process_and_so_is_its_
     assert server.statements() == [("Warning", "PriceContradictory")]
     [body] = server.posted
     assert body["metadata"]["namespace"] == "default", "where Events of objects without a namespace are"
-    assert body["message"].startswith("Ready is False: ")
+    assert body["message"].startswith("spec.price")
     assert "remove the spot price" in body["message"]
     ready = next(one for one in server.pool["status"]["conditions"] if one["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "PriceContradictory")

@@ -239,7 +239,7 @@ def _verified(job: Job, migration: Migration, profile: Profile, now: float, word
     stays = _stays(job, migration, result, now, room)
     if stays is None:
         return _turned_back(job, migration, result.reason, message, now, save_first=True)
-    message = f"{message}; {words.stays(migration, stays)}"
+    message = f"{words.stays(migration, stays)}; {message}"
     return end_migration(job, replace(migration, message=message), Outcome.FAILED, stays, now)
 
 
@@ -270,7 +270,7 @@ def _found_hanging(job: Job, migration: Migration, message: str, now: float, wor
     job, migration = hung(job, migration, idle_since(job, migration, now), now), replace(migration, realised=0.0)
     if migration.reason is not Reason.PLACEMENT_DISALLOWED:
         return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
-    message = f"{message}; {words.stays(migration, migration.reason)}"
+    message = f"{words.stays(migration, migration.reason)}; {message}"
     return end_migration(job, replace(migration, message=message), Outcome.FAILED, migration.reason, now)
 
 

@@ -174,7 +174,7 @@ class Suspected(Limit):
     """Unix seconds from which one job may try it."""
 
     def text(self, now: float) -> str:
-        where = self.pool if self.chip is None else f"pools of {self.chip}, such as {self.pool},"
+        where = self.pool if self.chip is None else f"pools of {self.chip}"
         whose = " of this namespace" if self.own else ""
         return (
             f"{self.undone} of the last {how_many(self.judged, 'move')}{whose} to {where} had to be undone; "
@@ -226,10 +226,8 @@ class SaveMissing(Limit):
         again = f"it is asked for again at {instant(self.next_at)}"
         if self.late is None:
             return f"no save came when one was asked for, {times}; {again}"
-        return (
-            f"no save came in time when one was asked for, {times}; one was complete {span(self.late)} after it was "
-            f"given up: if saves take so long, set checkpoint.timeout to more. {again[0].upper()}{again[1:]}"
-        )
+        late = f"the save came {span(self.late)} too late, {times}"
+        return f"{late}; {again}: set checkpoint.timeout to more if saves take so long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,10 +309,8 @@ class FewWindows(Limit):
 
     def text(self, now: float) -> str:
         windows = f"{how_many(self.wanted, 'window')} of {span(self.window)}"
-        few = f"the job has run here since {instant(self.since)}, and is measured for {windows}"
-        if self.for_deadline:
-            return f"{few} first: the deadline leaves time for them"
-        return f"{few} first: from hour to hour, a job may vary by as much as the move would save"
+        few = f"the job runs here since {instant(self.since)}, and is measured for {windows} first"
+        return f"{few}: {'the deadline leaves time for them' if self.for_deadline else 'the saving is small'}"
 
 
 Evidence = Gap | Failure | NoPoolFits | PoolGone | Restart | Gathering | SourceNotHeld | Bill

@@ -70,9 +70,8 @@ class OtherVendor(RuledOut):
 
     def text(self) -> str:
         return (
-            f"{self.pool} has {self.vendor} chips, and the template is assumed to run on "
-            f"{self.known} chips only. If it runs on both without changes, name the pool in "
-            f"placement.pools.allow. Else add what differs to placement.variants, with vendor {self.vendor}"
+            f"{self.pool} has {self.vendor} chips, and the template is for {self.known}: name the pool in "
+            "placement.pools.allow, or add a variant"
         )
 
 
@@ -107,9 +106,10 @@ class SelectorContradicted(RuledOut):
     """Its value in the template."""
 
     def text(self) -> str:
-        key, asks = self.key, "template.spec.nodeSelector asks for"
-        message = f"nodes of {self.pool} have {key}={self.given}, and {asks} {key}={self.wanted}"
-        return f"{message}: remove it there, and choose pools with spec.placement.pools"
+        return (
+            f"template.spec.nodeSelector asks for {self.key}={self.wanted}, and {self.pool} has {self.given}: remove "
+            "it there"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,7 @@ class SelectorUnmatched(RuledOut):
     def text(self) -> str:
         missing = " and ".join(f"{key}={value}" for key, value in self.missing)
         return (
-            f"template.spec.nodeSelector asks for {missing}, which no node of {self.pool} has: label its "
-            "nodes, or remove it there"
+            f"no node of {self.pool} has {missing}, which template.spec.nodeSelector asks for: label them, or remove it"
         )
 
 
@@ -141,10 +140,7 @@ class AffinityUnmatched(RuledOut):
     """As the template has it."""
 
     def text(self) -> str:
-        return (
-            f"template.spec.affinity.nodeAffinity requires {in_words(self.terms)}, which no node of {self.pool} meets: "
-            "widen it to use the pool"
-        )
+        return f"no node of {self.pool} meets {in_words(self.terms)} of template.spec.affinity.nodeAffinity: widen it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +155,8 @@ class VolumeElsewhere(RuledOut):
 
     def text(self) -> str:
         return (
-            f"a claim of template.spec.volumes is bound to a volume for {in_words(self.terms)}, where {self.pool} has "
-            "no node: use one that can follow"
+            f"no node of {self.pool} has {in_words(self.terms)}, where a volume of template.spec.volumes is: use one "
+            "that can follow"
         )
 
 
@@ -182,7 +178,7 @@ class NodesShort(RuledOut):
         asked, most = (format_amount(self.resource, amount) for amount in (self.asked, self.most))
         return (
             f"Insufficient {self.resource}: a pod requests {asked} with its profiler, and nodes of {self.pool} have "
-            f"{most} at most: request less in template.spec"
+            f"{most} at most: request less"
         )
 
 
@@ -198,10 +194,7 @@ class NodesTainted(RuledOut):
 
     def text(self) -> str:
         taint = f"{self.taint.key}={self.taint.value}:{self.taint.effect}"
-        return (
-            f"nodes of {self.pool} have the taint {taint}: tolerate it in template.spec.tolerations or in "
-            "the pool's spec.tolerations"
-        )
+        return f"nodes of {self.pool} have the taint {taint}: tolerate it in the template or in the pool's spec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +275,8 @@ class SizeNotMultiple(RuledOut):
     def text(self) -> str:
         group = self.tensor * self.pipeline
         return (
-            f"a size of {chips(self.chips)} is no multiple of the {group} that hold the model "
-            f"(elasticity.modelParallel: tensor {self.tensor} × pipeline {self.pipeline})"
+            f"{chips(self.chips)} are no multiple of the {group} that hold the model "
+            f"(elasticity.modelParallel {self.tensor} × {self.pipeline})"
         )
 
 
@@ -304,9 +297,8 @@ class TensorSplit(RuledOut):
     def text(self) -> str:
         fast = f"{self.fast} chips of a {'slice' if self.slices else 'pod'}"
         return (
-            f"{self.pool} connects {fast} by fast links, and they can't be divided into groups of "
-            f"{self.tensor}: lower elasticity.modelParallel.tensor, or set chipsPerReplica so that each pod "
-            "holds whole groups"
+            f"{self.pool} links {fast}, which are no groups of {self.tensor}: lower "
+            "elasticity.modelParallel.tensor, or set chipsPerReplica"
         )
 
 
@@ -359,19 +351,18 @@ class NoSize(RuledOut):
     def text(self) -> str:
         if self.parts:
             return (
-                f"{self.pool} gives MIG slices, and programs can't communicate between them: a job gets one "
-                "slice. If the program can run on one, set elasticity.minChips to 1, and elasticity.batch"
+                f"{self.pool} gives MIG slices, of which a job gets one: if it can run on one, set elasticity.minChips "
+                "1, and batch"
             )
         whole = f"slices of {self.unit}" if self.slices else f"nodes of {self.unit}"
         if self.pods is not None:
             count, each = self.pods
             return (
-                f"{self.pool} gives chips in {whole}, {self.reach} at most: {how_many(count, 'pod')} of "
-                f"{chips(each)} can't be placed. Without elasticity the size is fixed. To allow other sizes, set "
-                "elasticity.minChips, maxChips and batch"
+                f"{self.pool} gives {whole}, {self.reach} at most, and no {how_many(count, 'pod')} of {chips(each)}: "
+                "set elasticity.minChips, maxChips and batch"
             )
-        multiple = "" if self.multiple == 1 else f" in multiples of {self.multiple} (elasticity.modelParallel)"
+        multiple = "" if self.multiple == 1 else f" in multiples of {self.multiple}"
         return (
-            f"{self.pool} gives chips in {whole}, {self.reach} at most: no size of {self.low} to "
-            f"{self.high} chips{multiple} is among them; change elasticity.minChips, maxChips or chipCounts"
+            f"{self.pool} gives {whole}, {self.reach} at most, and no {self.low} to {self.high} chips{multiple}: "
+            "change elasticity.minChips"
         )

@@ -100,8 +100,8 @@ class MemoryUnknown(RuledOut):
 
     def text(self) -> str:
         return (
-            f"chips of {self.pool} have {gibibytes(self.size)}, less than now, and what the job uses is "
-            "neither measured nor declared: set placement.memoryPerChip"
+            f"chips of {self.pool} have {gibibytes(self.size)}, less than now, and what the job uses is not known: "
+            "set placement.memoryPerChip"
         )
 
 
@@ -145,9 +145,8 @@ class MemoryMayNotSuffice(RuledOut):
 
     def text(self) -> str:
         return (
-            f"on {chips(self.chips)} instead of {self.now} each chip may need up to "
-            f"{gibibytes(self.worst)} and 5% to spare (set elasticity.state to say what is split over the "
-            f"chips), and chips of {self.pool} have {gibibytes(self.size)}"
+            f"{chips(self.chips)} of {self.pool} have {gibibytes(self.size)} each, and each may need "
+            f"{gibibytes(self.worst)} and 5% to spare: say in elasticity.state what is split"
         )
 
 
@@ -164,8 +163,7 @@ class StepsDiffer(RuledOut):
 
     def text(self) -> str:
         return (
-            f"steps/s on {chips(self.chips)} can't be compared with the present ones: with elasticity.batch "
-            "PerChip a step has another number of samples there, and the profiler does not see it. Set "
+            f"a step on {chips(self.chips)} has another number of samples, which is not seen: set "
             "spec.progress.samplesPerStep"
         )
 
@@ -218,7 +216,8 @@ class Avoided(RuledOut):
         remaining = self.remaining
         again = "until the spec changes" if remaining is None else f"for another {span(remaining)}"
         where = f"{chips(self.chips)} of {self.pool}"
-        return f"{where}: tried and left ({self.why}); not tried again {again}"
+        found = self.why.partition("; ")[0]
+        return f"{where}: tried and left, and not tried again {again}, since {found}"
 
 
 # --- what is not known -----------------------------------------------------------------------------------------------
@@ -236,8 +235,8 @@ class SpecificationsMissing(RuledOut):
 
     def text(self) -> str:
         return (
-            f"{self.here} and {self.there} have no precision in common in the catalog, or one has no "
-            "memory bandwidth there: add what is missing by spec.chip of their pools"
+            f"{self.here} and {self.there} lack a common precision or the memory bandwidth in the catalog: add it in "
+            "spec.chip of their pools"
         )
 
 
@@ -262,7 +261,7 @@ class ScalingNoBetterKnown(RuledOut):
 
     def text(self) -> str:
         return (
-            f"the job was moved away from {place(self.placement)}, and nothing new is known since then about "
+            f"the job was moved away from {place(self.placement)}, and no more is known of "
             "targets.minScalingEfficiency there"
         )
 
@@ -404,8 +403,8 @@ class KeptFree(RuledOut):
 
     def text(self) -> str:
         return (
-            f"the free chips of {self.pool} are kept for an older job, which has waited longer than the "
-            f"policy's startDeadline: {chips(self.chips)} would delay it"
+            f"free chips of {self.pool} are kept for an older job, which waits longer than startDeadline: "
+            f"{chips(self.chips)} would delay it"
         )
 
 

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from rightpool.api.conditions import Reason
 from rightpool.api.value_object import value_object
+from rightpool.api.wording import sentence
 from rightpool.hardware.accelerator import Price
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment
@@ -67,7 +68,5 @@ def complete_profile(job: Job) -> Profile | None:
 
 def operator_failed(problem: str) -> str:
     """A defect of the operator, for the user."""
-    return (
-        f"the operator failed on this job because of a defect in the operator: {problem}. What runs is left as it is. "
-        "Report it with this message, the ProfiledJob as YAML, and the operator's log"
-    )
+    text = f"a defect of the operator: {problem}; what runs is left as it is"
+    return sentence(text, remedy="report it with the ProfiledJob and the operator's log")

@@ -29,11 +29,11 @@ def degraded(job: Job, context: Context) -> Statement | None:
         where = job.observed.pool_problem or f"pool {revision.placement.pool} can't be used: see its conditions"
         return Statement("True", Reason.ACCELERATOR_UNKNOWN, where)
     if context.price.hourly(revision.placement) is None:
-        counted = "what the job spends is not counted"
+        counted = "its hours are not counted"
         if revision.cost_per_hour is not None:
-            counted = f"what the job spends is counted at {dollars(revision.cost_per_hour)}/h, its last price"
-        remedy = f"pool {revision.placement.pool} has no price: set spec.price of the pool"
-        return Statement("True", Reason.PRICE_UNKNOWN, f"{remedy}; until then {counted}")
+            counted = f"{dollars(revision.cost_per_hour)}/h counts, its last price"
+        text = f"pool {revision.placement.pool} has no price, and {counted}: set spec.price of the pool"
+        return Statement("True", Reason.PRICE_UNKNOWN, text)
     diagnosis = job.observed.diagnosis
     reason = None if diagnosis is None else _FAULTS.get(diagnosis.bottleneck)
     if diagnosis is not None and reason is not None:
@@ -49,11 +49,7 @@ def _refused_variant(job: Job) -> Statement | None:
     refused = job.observed.refused_variants
     if not refused:
         return None
-    message = "; ".join(refusal.message for refusal in refused)
-    vendors = " and ".join(refusal.vendor for refusal in refused)
-    return Statement(
-        "True", Reason.INVALID_VARIANT, f"{message}. Until it is corrected, chips of {vendors} are left out"
-    )
+    return Statement("True", Reason.INVALID_VARIANT, "; ".join(refusal.message for refusal in refused))
 
 
 def completed(job: Job, context: Context) -> Statement | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from rightpool.api.choices import Switch
 from rightpool.api.conditions import Reason
-from rightpool.api.wording import how_many, span
+from rightpool.api.wording import how_many, sentence, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.flops_texts import peak_exceeded_text
@@ -36,11 +36,11 @@ _INEFFICIENT: Final = {
 }
 
 _CONTRADICTIONS: Final = {
-    Inconsistency.OUT_OF_RANGE: "a share below 0% or above 100%",
+    Inconsistency.OUT_OF_RANGE: "a share outside 0% to 100%",
     Inconsistency.SHARES_EXCEED_STEP: "together more than a step",
-    Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP: "units are active for longer than what holds them is busy",
-    Inconsistency.MEAN_BEYOND_EXTREMES: "the mean over chips is below the lowest or above the highest of them",
-    Inconsistency.TRACE_DISTORTED: "a trace, which slowed the program, shows less work than the chips' counters",
+    Inconsistency.UNITS_ACTIVE_ON_IDLE_CHIP: "busier than what holds them",
+    Inconsistency.MEAN_BEYOND_EXTREMES: "the mean is outside the extremes",
+    Inconsistency.TRACE_DISTORTED: "less work by a trace, which slows the program, than by counters",
     Inconsistency.MEMORY_OVERFULL: "less than is in use",
 }
 
@@ -64,11 +64,11 @@ def profiled(job: Job, context: Context) -> Statement:
     if profile.complete and not lacks_samples(job, profile):
         measured = f"{how_many(profile.pods, 'pod')} over {span(profile.window)}"
         if profile.set_aside:
-            return Statement("True", Reason.CONTRADICTORY_TELEMETRY, f"{measured}; {_set_aside(profile)}")
+            return Statement("True", Reason.CONTRADICTORY_TELEMETRY, _set_aside(profile))
         current = None if context.assessment is None else context.assessment.current
         if current is not None and current.peak_exceeded is not None:
             text = peak_exceeded_text(job, current.peak_exceeded)
-            return Statement("True", Reason.PEAK_EXCEEDED, f"{measured}{_in_steps(job, profile)}; {text}")
+            return Statement("True", Reason.PEAK_EXCEEDED, f"{text}; {measured}{_in_steps(job, profile)}")
         return Statement("True", Reason.MEASURED, f"{measured}{_in_steps(job, profile)}")
     if profile.steadiness is Steadiness.STALE:
         return Statement("False", Reason.STALE_TELEMETRY, f"nothing was heard within {span(profile.window)}")
@@ -82,8 +82,8 @@ def profiled(job: Job, context: Context) -> Statement:
         return Statement(
             "False",
             Reason.PARTIAL_TELEMETRY,
-            "the profiler sees training steps and not how many samples they take, and spec."
-            f"{job.spec.counts_samples} counts samples: say it in spec.progress.samplesPerStep",
+            f"steps are seen, and not how many samples they take, which spec.{job.spec.counts_samples} needs: set "
+            "spec.progress.samplesPerStep",
         )
     if awaits_rate(job, profile):
         return Statement("False", Reason.WARMING_UP, "training steps are seen; their rate is not known yet")
@@ -93,9 +93,8 @@ def profiled(job: Job, context: Context) -> Statement:
     return Statement(
         "False",
         Reason.PARTIAL_TELEMETRY,
-        "throughput is not known: the profiler sees no training steps. Either the program has not begun to train, or "
-        "it is not Python with PyTorch or JAX, or it runs in a virtual environment of its image. For the last, set "
-        "PYTHONPATH in the template; it may be empty",
+        "no training steps are seen: the program has not begun, or is not PyTorch or JAX, or runs in a virtual "
+        "environment (then set PYTHONPATH in the template)",
     )
 
 
@@ -105,20 +104,19 @@ def _set_aside(profile: Profile) -> str:
     for field, reason in profile.set_aside.items():
         by_reason.setdefault(reason, []).append(field.value)
     parts = [f"{', '.join(sorted(fields))}: {_CONTRADICTIONS[reason]}" for reason, fields in sorted(by_reason.items())]
-    text = f"left out because they are impossible: {'; '.join(parts)}"
     if by_reason.keys() == {Inconsistency.TRACE_DISTORTED}:
-        return f"{text}. Nothing is wrong with the chips"
-    return f"{text}. Check which chips and units the exporter reports"
+        return sentence("left out", *parts, "nothing is wrong with the chips")
+    return sentence(f"impossible, so left out: {parts[0]}", *parts[1:], remedy="check which chips the exporter reports")
 
 
 def _in_steps(job: Job, profile: Profile) -> str:
     """What it means that steps are counted; nothing where samples are."""
     if profile.unit is WorkUnit.SAMPLES:
         return ""
-    text = "; throughput is in steps/s: the profiler does not see how many samples a step has"
+    text = "; throughput is in steps/s, since the samples of a step are not seen"
     if comparable_elsewhere(job):
         return text
-    return f"{text}. To compare other sizes, set spec.progress.samplesPerStep"
+    return f"{text}: to compare other sizes, set spec.progress.samplesPerStep"
 
 
 def _notes(job: Job) -> tuple[InjectionNote, ...]:
@@ -147,5 +145,5 @@ def efficient(job: Job, context: Context) -> Statement:
     for target in TARGETS:
         missed = target.missed_at(job, current) if target.of_efficiency else None
         if missed is not None:
-            return Statement("False", target.unreachable, f"{missed.text()}. {text}")
+            return Statement("False", target.unreachable, f"{missed.text()}; {text}")
     return Statement("True", Reason.EFFICIENT_ENOUGH, text)

@@ -8,7 +8,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
-from rightpool.api.wording import chips
+from rightpool.api.wording import chips, sentence
 from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.jobs.approval import approves, recommendation_id
 from rightpool.planning.jobs.foreign_pod import foreign_pod
@@ -34,28 +34,28 @@ def migrating(job: Job, context: Context) -> Statement | None:
         source, target = migration.moving.placement, migration.target.placement
         way = f"{migration.id}: {chips(source.chips)} of {source.pool} → {chips(target.chips)} of {target.pool}"
         if job.awaits_approval:
-            how = (
-                f"Approve by `rightpool approve {job.key.name}`, or the annotation {ANNOTATION_APPROVE}={migration.id}"
-            )
+            how = f"approve it by `rightpool approve {job.key.name}`"
             if job.approved is not None and not _known(job):
-                return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}: {migration.id} waits. {how}")
-            return Statement("False", Reason.AWAITING_APPROVAL, f"{way}. {how}")
+                return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}, and {migration.id} waits: {how}")
+            return Statement("False", Reason.AWAITING_APPROVAL, f"{way}: {how}")
         waiting = None if context.assessment is None else context.assessment.waits_for
         if migration.phase is Phase.PLANNED and waiting is not None:
             return Statement("False", waiting.reason, f"{migration.id}: {waiting.text(context.now)}")
         foreign = foreign_pod(job) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
-        waits = "" if foreign is None else f". {foreign_pod_text(foreign)}"
+        waits = "" if foreign is None else foreign_pod_text(foreign)
         if job.state.pause is not None:
-            waits = ". The job is stopped; the move goes on when it runs again"
-        reason, why = _MOVING.get(migration.action, Reason.MOVING), f": {migration.message}"
+            waits = "the job is stopped, and the move goes on when it runs again"
+        reason, why = _MOVING.get(migration.action, Reason.MOVING), migration.message
         if migration.phase is Phase.PLANNED:
             why = ""  # status.recommendation has it until the move begins
         if migration.rolling_back:
             reason, why = Reason.ROLLING_BACK, ""  # Verified has it
         stuck = unended(job, context.now) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
         if stuck is not None:
-            reason, waits = Reason.PODS_NOT_ENDING, f". {unended_text(stuck)}"
-        return Statement("True", reason, f"{way}, {migration.phase.value}{why}{waits}")
+            reason, waits = Reason.PODS_NOT_ENDING, unended_text(stuck)
+        if waits:
+            return Statement("True", reason, f"{migration.id} is {migration.phase.value}: {waits}")
+        return Statement("True", reason, sentence(f"{way}, {migration.phase.value}", why))
     if job.state.revision is None or job.state.finished is not None:
         return None
     decision = None if context.assessment is None else context.assessment.decision
@@ -87,7 +87,7 @@ def _known(job: Job) -> bool:
 
 
 def _unknown(job: Job) -> str:
-    return f"the annotation {ANNOTATION_APPROVE} names {job.approved}, and no decision of this id waits for approval"
+    return f"the annotation {ANNOTATION_APPROVE} names {job.approved}, which does not wait for approval"
 
 
 def verified(job: Job, context: Context) -> Statement | None:

@@ -10,7 +10,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.revision import Revision
 from rightpool.api.units import write_unix_time
-from rightpool.api.wording import chips, dollars, how_many, instant, span
+from rightpool.api.wording import brief, chips, dollars, how_many, instant, span
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.foreign_pod import foreign_pod
@@ -33,11 +33,8 @@ SILENT_SECONDS: Final = 3600.0
 # Kubernetes makes the pods of a Job within a second or so; where it tries again, after ten and twenty.
 LATE_SECONDS: Final = 30.0
 
-_SILENT: Final = (
-    "the reason is not known. Check `kubectl describe` of its {kind} and pods, whether a readinessProbe fails, and "
-    "whether Kubernetes' controllers and scheduler run"
-)
-_SOON: Final = "the result follows in a moment. If not, check whether Kubernetes' {kind} controller runs"
+_SILENT: Final = "see `kubectl describe` of its {kind} and pods, and that Kubernetes' {kind} controller runs"
+_SOON: Final = "the result follows in a moment: if not, see that Kubernetes' {kind} controller runs"
 
 
 def placed(job: Job, context: Context) -> Statement:
@@ -46,7 +43,7 @@ def placed(job: Job, context: Context) -> Statement:
     wrong = contradiction(job) if job.state.finished is None and not job.deleting else None
     if wrong is not None:
         text = contradiction_text(wrong, job)
-        return Statement("Unknown", Reason.INVALID_STATUS, f"{text}. What runs is left as it is until then")
+        return Statement("Unknown", Reason.INVALID_STATUS, f"{text}; what runs is left as it is until then")
     if job.state.finished is not None:
         reason = Reason.JOB_COMPLETED if job.state.finished == COMPLETED else Reason.JOB_FAILED
         return Statement("False", reason, "the job has ended and holds no chips")
@@ -63,52 +60,50 @@ def placed(job: Job, context: Context) -> Statement:
     if job.state.revision is None:
         return _unplaced(job, context)
     state = job.revision(job.state.revision.revision)
-    place = _place(job.state.revision)
+    place, at = _place(job.state.revision), f"r{job.state.revision.revision} on {job.state.revision.placement.pool}"
     if _all_run(job):
         completed = f"; {state.completed} of {job.state.revision.placement.replicas} pods have completed"
         return Statement("True", Reason.RUNNING, f"{place}{completed if state.completed else ''}")
     if job.queued:
         again = "" if job.state.revision.since is None else " again"
-        message = f"{place}: queue {job.spec.queue_name} has not admitted it{again} yet"
+        message = f"{at}: queue {job.spec.queue_name} has not admitted it{again} yet"
         return Statement("False", Reason.WAITING_FOR_QUOTA, message)
     if state.finishing:
         soon = _SOON.format(kind=kind_name(job.spec.workload))
-        return Statement("False", Reason.FINISHING, f"{place}: the pods have ended; {soon}")
+        return Statement("False", Reason.FINISHING, f"{at}: the pods have ended; {soon}")
     earlier = sorted(revision.revision for revision in job.observed.revisions.values() if revision.earlier)
     if earlier:
-        message = f"{place}: r{earlier[0]} of an earlier ProfiledJob of this name is being ended first"
+        message = f"{at}: r{earlier[0]} of an earlier ProfiledJob of this name is being ended first"
         return Statement("False", Reason.STARTING, message)
     if not state.exists and job.observed.pool_problem is not None:
-        return Statement(
-            "False", Reason.NO_FEASIBLE_POOL, f"{place}: {job.observed.pool_problem}, or allow other pools"
-        )
+        return Statement("False", Reason.NO_FEASIBLE_POOL, f"{at}: {job.observed.pool_problem}, or allow other pools")
     foreign = foreign_pod(job)
     if foreign is not None:
-        return Statement("False", Reason.FOREIGN_POD, f"{place}: {foreign_pod_text(foreign)}")
+        return Statement("False", Reason.FOREIGN_POD, f"{at}: {foreign_pod_text(foreign)}")
     unschedulable = state.blocked is not None and "Unschedulable" in state.blocked
     crash = state.crash
     if crash is not None and not unschedulable and context.now - crash.at < CRASH_SECONDS:
-        return Statement("False", Reason.CRASH_LOOP, f"{place}: {_crashed(job, crash)}")
+        return Statement("False", Reason.CRASH_LOOP, f"{at}: {_crashed(job, crash)}")
     if state.blocked is not None and state.unseen is not None:
-        return Statement("False", Reason.SCHEDULER_SILENT, f"{place}: {state.blocked}")
+        return Statement("False", Reason.SCHEDULER_SILENT, f"{at}: {state.blocked}")
     if state.blocked is not None and state.unmade:
-        return Statement("False", Reason.PODS_REFUSED, f"{place}: {state.blocked}")
+        return Statement("False", Reason.PODS_REFUSED, f"{at}: {state.blocked}")
     if state.blocked is not None and state.refused:
-        return Statement("False", Reason.CONTAINER_NOT_STARTED, f"{place}: {state.blocked}")
+        return Statement("False", Reason.CONTAINER_NOT_STARTED, f"{at}: {state.blocked}")
     if state.blocked is not None:
         # The scheduler calls a pod unschedulable for a volume, too, and no chip that comes free would help it.
         waiting = unschedulable and "persistentvolumeclaim" not in state.blocked.lower()
         reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING
-        return Statement("False", reason, f"{place}: {state.blocked}")
+        return Statement("False", reason, f"{at}: {state.blocked}")
     running = f"{state.running} of {job.state.revision.placement.replicas} pods run"
     began = _began(job.state.revision, state)
     why = "; ".join(_causes(job, state, late=context.now - began > LATE_SECONDS))
     if job.state.revision.since is None and context.now - began > SILENT_SECONDS:
         silent = _SILENT.format(kind=kind_name(job.spec.workload))
         return Statement(
-            "False", Reason.START_DEADLINE_EXCEEDED, f"{place}: {running} since {instant(began)}; {why or silent}"
+            "False", Reason.START_DEADLINE_EXCEEDED, f"{at}: {running} since {instant(began)}; {why or silent}"
         )
-    return Statement("False", Reason.STARTING, f"{place}: {running}{f'; {why}' if why else ''}")
+    return Statement("False", Reason.STARTING, f"{at}: {running}{f'; {why}' if why else ''}")
 
 
 def placed_until(job: Job, now: float) -> float:
@@ -134,15 +129,15 @@ def _causes(job: Job, state: RevisionState, *, late: bool) -> Iterator[str]:
     """
     assert job.state.revision is not None
     if state.pod_fault is not None:
-        yield f"a pod has failed: {state.pod_fault}"
+        yield f"a pod has failed: {brief(state.pod_fault, 80)}"
     missing = state.lacking(job.state.revision.placement.replicas)
     if late and state.unready is not None:
         yield f"{state.unready}; see `kubectl describe pod -l {LABEL_JOB}={job.key.name}`"
     if late and missing:
         kind = kind_name(job.spec.workload).lower()
         yield (
-            f"{how_many(missing, 'pod')} {'does' if missing == 1 else 'do'} not exist. If that stays, "
-            f"`kubectl describe {kind} {child_name(job.key.name, state.revision)}` says why"
+            f"{how_many(missing, 'pod')} {'does' if missing == 1 else 'do'} not exist: see `kubectl describe {kind} "
+            f"{child_name(job.key.name, state.revision)}`"
         )
 
 
@@ -170,7 +165,7 @@ def _stopped(job: Job, context: Context) -> Statement:
         return Statement(
             "False",
             Reason.STOPPING,
-            f"{why}, and {stay} chips until then: metadata.finalizers of the ProfiledJob name what holds that up",
+            f"{why}, and {stay} chips: see metadata.finalizers of the ProfiledJob",
         )
     ending = sum(revision.active for revision in job.observed.revisions.values())
     if ending:
@@ -207,12 +202,10 @@ def _crashed(job: Job, crash: Crash) -> str:
     """The program fails and is started again."""
     # The child counts a failure a moment after its pod has ended.
     times = "once" if crash.count <= 1 else f"{crash.count} times"
-    output = f". Its last output: {crash.output}" if crash.output else ""
-    until = ""
-    if crash.allowed is not None:
-        limit = f"spec.workload.{job.spec.workload.field}.{crash.limit}"
-        until = f" until it has failed more than {crash.allowed} times ({limit})"
-    return f"{crash}. It has failed {times} and is started again{until}; the chips are kept{output}"
+    most = "" if crash.allowed is None else f" of {crash.allowed} allowed by {crash.limit},"
+    lines = crash.output.splitlines()
+    output = f"; {lines[-1].strip()}" if lines else ""
+    return f"{crash}, has failed {times}{most} and is started again{output}"
 
 
 def _place(ref: Revision) -> str:

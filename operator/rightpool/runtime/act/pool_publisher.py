@@ -12,7 +12,7 @@ from rightpool.api.outcome import MoveOutcome
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus, ChipTotals, PriceSpec
 from rightpool.api.spot_use import SpotUse
-from rightpool.api.wording import chips, how_many
+from rightpool.api.wording import chips, how_many, sentence
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import ACCELERATOR_POOLS
@@ -136,12 +136,13 @@ class PoolPublisher:
         if written is None or self._priced.get(name) != own:
             return own
         kind, truth, reason, message = own
+        message = sentence(message)  # as it was written
         if (written.status, written.reason, written.message) == (truth, reason, message):
             return own
         if written.reason != Reason.PRICE_CONTRADICTORY:
-            both = ", and ".join(sorted((message, written.message)))
-            remedy = "give their releases the same catalog.prices, or set spec.price"
-            return kind, "False", Reason.PRICE_CONTRADICTORY, f"two operators differ ({both}): {remedy}"
+            remedy = "give both the same catalog.prices, or set spec.price"
+            differ = sentence("two operators differ", *sorted((message, written.message)), remedy=remedy)
+            return kind, "False", Reason.PRICE_CONTRADICTORY, differ
         if now - (written.last_transition_time or now) > _ASKED_ANEW:
             return own
         return kind, "False", Reason.PRICE_CONTRADICTORY, written.message
@@ -222,8 +223,8 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
         if fleet.refused is None or not fleet.whole:  # who sees some namespaces counts none of these chips
             return PoolConditionType.READY, "True", Reason.NODES_READY, ready
         unknown = (
-            f"{ready}; those that other pods use are not known and count as free, because the operator may not list "
-            f"pods ({fleet.refused}): give its ServiceAccount that right"
+            f"{ready}, and those that other pods use count as free, because the operator may not list pods: give its "
+            f"ServiceAccount that right; {fleet.refused}"
         )
         return PoolConditionType.READY, "True", Reason.PODS_NOT_COUNTED, unknown
     matching = sum(owner == name for owner in fleet.inventory.owners.values())
@@ -238,7 +239,7 @@ def _price(name: str, fleet: PoolInventory, now: float) -> _Verdict:
     if pool is not None and pool.believed(now) is not pool:
         before = pool.believed(now).price
         message = (
-            f"{_dollars(pool.price)} is {JUMP:g} times more or less than any price so far; {_dollars(before)} counts "
+            f"{_dollars(pool.price)} is {JUMP:g} times more or less than any price so far, {_dollars(before)} counts "
             f"until it has stood for {STOOD / 3600.0:g} h: correct spec.price if it is wrong"
         )
         return PoolConditionType.PRICE_KNOWN, "True", Reason.PRICE_SUSPECT, message
@@ -287,7 +288,7 @@ def _figures(name: str, fleet: PoolInventory) -> _Verdict:
         return PoolConditionType.FIGURES_VERIFIED, "False", reason, message
     if chip.figures is Figures.VERIFIED:
         return PoolConditionType.FIGURES_VERIFIED, "True", Reason.TWO_SOURCES, source
-    message = f"no second source confirms the figures of {chip.key}: {source}"
+    message = f"no second source confirms the figures of {chip.key}; {source}"
     return PoolConditionType.FIGURES_VERIFIED, "False", Reason.ONE_SOURCE, message
 
 
@@ -318,5 +319,5 @@ def _allowed(name: str, fleet: PoolInventory, closed: ClosedPools) -> _Verdict:
     if name not in closed:
         return PoolConditionType.ALLOWED, "True", Reason.JOBS_ALLOWED, ""
     why = ", ".join(closed[name])
-    message = f"no job may use these chips ({why}): `rightpool explain` says of each job which field rules the pool out"
+    message = sentence(f"no job may use these chips; {why}", remedy="see `rightpool explain JOB`")
     return PoolConditionType.ALLOWED, "False", Reason.NOBODY_ALLOWED, message

@@ -10,9 +10,7 @@ from rightpool.reporting.stored_job import StoredJob
 
 # After which one is sent again: the definition may have been replaced.
 REFUSED_SECONDS: Final = 60.0
-OLDER_DEFINITION: Final = (
-    "the definition of ProfiledJobs in the cluster is older than the operator and lacks fields: apply the chart's"
-)
+OLDER_DEFINITION: Final = "the definition of ProfiledJobs in the cluster is older than the operator"
 
 
 class RefusedWrites:
@@ -30,7 +28,8 @@ class RefusedWrites:
         """Note it; what to say of it. message: the API server's."""
         self._refused[stored.job.uid] = (stored.resource_version, now + REFUSED_SECONDS)
         if UNDECLARED in message:
-            return f"{OLDER_DEFINITION}; nothing is done before the status can be written: {message}"
+            field = message[: message.index(UNDECLARED)].rstrip(": ").rpartition(".")[2]
+            return f"{OLDER_DEFINITION} and lacks {field}, so that nothing is done: apply the chart's"
         return f"the status can't be written, and nothing is done before it is: {message}"
 
     def forget(self, uids: Iterable[str]) -> None:

@@ -215,7 +215,7 @@ def with_variant(job: Job, vendor: str | None, message: str) -> str:
     """What is wrong with a child, with the variant that it was built with."""
     for index, variant in enumerate(job.spec.placement.variants):
         if variant.vendor == vendor:
-            return f"with spec.placement.variants[{index}].template laid over the pod template, for {vendor}: {message}"
+            return f"spec.placement.variants[{index}].template for {vendor}: {message}"
     return message
 
 

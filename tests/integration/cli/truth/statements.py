@@ -99,7 +99,7 @@ EXPLAINED: dict[str, tuple[str, str]] = {
     "proving": ("has been in phase WarmingUp", "Decision: Start"),
     "moved": ("Verified (Delivered)", "not all pods have run yet"),
     "warming": ("not reliable", "Limited by"),
-    "crash": ("exited with 1 (Error). It has failed once", "Decision: Move"),
+    "crash": ("exited with 1 (Error), has failed once", "Decision: Move"),
     "image": (IMAGE_ERROR, "Limited by"),
     "typo": (f'{TYPO}"', "Limited by"),
     "holder": (f"4 chips of {FULL} in 1 pod", "Decision: Move"),
