@@ -1,6 +1,7 @@
 """Start a cluster of one node, install the chart, run four stories, and show the objects.
 
     make demo        python -m demo
+    make demo V=1    python -m demo -v: what every condition says, and the objects by the commands that a user types
 
 Needs root. The first run builds Kubernetes' programs, about ten minutes. The cluster stays up afterwards: `make env`
 prints what a shell needs, and `make down` ends it. Exit code 0 only if all four stories happened.
@@ -10,8 +11,9 @@ import argparse
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
-from demo.job import Job, StoryFailed
+from demo.job import Job, StoryFailed, conditions
 from demo.stage import SYSTEM, Stage, forget, logs, prepare
 from demo.stories import STORIES, Story
 from devcluster import cluster, host
@@ -63,7 +65,9 @@ def show(stage: Stage, story: Story) -> None:
 
 
 def main() -> int:
-    argparse.ArgumentParser("python -m demo", description=__doc__, formatter_class=_AS_WRITTEN).parse_args()
+    parser = argparse.ArgumentParser("python -m demo", description=__doc__, formatter_class=_AS_WRITTEN)
+    parser.add_argument("-v", "--verbose", action="store_true", help="tell what every condition says, and show objects")
+    verbose = parser.parse_args().verbose
     progress = Progress(sys.stdout)
     lock = threading.Lock()
 
@@ -80,11 +84,12 @@ def main() -> int:
         stage = prepare(running, progress)
         for namespace in sorted({story.namespace for story in STORIES}):
             forget(stage, namespace)
-        say("telling four stories, three of them at once; the lines are what the objects' conditions say")
-        results = tell(stage, STORIES, say)
-        for story in STORIES:
+        say("telling four stories, three of them at once")
+        results = tell(replace(stage, tells=conditions) if verbose else stage, STORIES, say)
+        for story in STORIES if verbose else ():
             show(stage, story)
-        print(f"\n$ kubectl get pj -A -o wide\n{stage.kubectl('get', 'pj', '-A', '-o', 'wide').rstrip()}")
+        wide = ("-o", "wide") if verbose else ()
+        print(f"\n$ {' '.join(('kubectl get pj -A', *wide))}\n{stage.kubectl('get', 'pj', '-A', *wide).rstrip()}")
         print(f"\n$ rightpool pools\n{stage.rightpool('pools').rstrip()}")
     except (DevclusterError, StoryFailed) as error:
         print(f"demo: {error}", file=sys.stderr)
@@ -102,7 +107,7 @@ def main() -> int:
 The cluster stays up. To look around:
   eval "$(make env)"                 kubectl, helm and rightpool for this cluster
   rightpool ui                       the fleet and its jobs as a page: it says where to open it
-  kubectl get pj -A                  the jobs
+  rightpool explain scaling -n research   why a job is where it is
   kubectl -n {SYSTEM} logs deploy/rightpool -f
   make down                          ends it and leaves nothing behind""")
     return 1 if failed else 0

@@ -2,7 +2,7 @@
 
 import http.client
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,32 +66,53 @@ class Job:
         )
 
 
+Tells = Callable[[Job], Iterable[tuple[str, str, str]]]
+"""What is told of a job as it is: topic, state and text. It is said again where the state of its topic has changed."""
+
+
+def conditions(job: Job) -> Iterator[tuple[str, str, str]]:
+    """Everything that its conditions say, and each phase of a migration."""
+    for condition in job.status.get("conditions") or []:
+        line = f"{condition['type']}={condition['status']} {condition['reason']}"
+        yield condition["type"], line, f"{line}: {condition.get('message', '')}"
+    if job.phase:
+        migration = job.status["migration"]
+        line = f"{migration['id']} {job.phase}{' (back)' if migration.get('rollingBack') else ''}"
+        yield "phase", line, line
+
+
+class Teller:
+    """Says of a job what is news."""
+
+    def __init__(self, name: str, say: Callable[[str], None], tells: Tells = conditions) -> None:
+        self._name, self._say, self._tells = name, say, tells
+        self._last: dict[str, str] = {}
+
+    def tell(self, job: Job) -> None:
+        """What was not so before."""
+        for topic, state, text in self._tells(job):
+            if self._last.get(topic) != state:
+                self._last[topic] = state
+                self._say(f"{self._name}: {text}")
+
+
 class Watcher:
     """Reads a job repeatedly and reports its changes.
 
     Over one open connection: each kubectl takes a tenth of a second of processor time.
     """
 
-    def __init__(self, kubeconfig: Path, namespace: str, name: str, say: Callable[[str], None]) -> None:
-        self._api, self.namespace, self.name, self._say = Api(kubeconfig), namespace, name, say
+    def __init__(
+        self, kubeconfig: Path, namespace: str, name: str, say: Callable[[str], None], tells: Tells = conditions
+    ) -> None:
+        self._api, self.namespace, self.name = Api(kubeconfig), namespace, name
+        self._teller = Teller(name, say, tells)
         self._path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/profiledjobs/{name}"
-        self._printed: dict[str, str] = {}
 
     def read(self) -> Job:
         """Read the job and report its changes."""
         job = Job(self._api.request("GET", self._path))
-        for condition in job.status.get("conditions") or []:
-            line = f"{condition['type']}={condition['status']} {condition['reason']}"
-            if self._printed.get(condition["type"]) != line:
-                self._printed[condition["type"]] = line
-                self._say(f"{self.name}: {line}: {condition.get('message', '')}")
-        phase = job.phase or ""
-        if self._printed.get("phase", "") != phase:
-            self._printed["phase"] = phase
-            if phase:
-                migration = job.status["migration"]
-                back = " (back)" if migration.get("rollingBack") else ""
-                self._say(f"{self.name}: {migration['id']} {phase}{back}")
+        self._teller.tell(job)
         return job
 
     def until(self, what: str, holds: Callable[[Job], bool], seconds: float) -> Job:

@@ -4,12 +4,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from demo.job import StoryFailed
+from demo.job import StoryFailed, Tells, Watcher
+from demo.plain import plainly
 from devcluster import build, recipes
 from devcluster.cluster import Running
 from devcluster.kubectl import Kubectl
@@ -30,6 +31,11 @@ class Stage:
     kubectl: Kubectl
     kubeconfig: Path
     state: Path  # folder on this machine with the real job's checkpoints
+    tells: Tells = plainly
+
+    def watch(self, namespace: str, name: str, say: Callable[[str], None]) -> Watcher:
+        """Say what happens to a job."""
+        return Watcher(self.kubeconfig, namespace, name, say, self.tells)
 
     def rightpool(self, *arguments: str) -> str:
         """Run the command line as a user does."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from demo.job import Job, StoryFailed, Watcher
+from demo.job import Job, StoryFailed
 from demo.stage import Stage, apply
 from rightpool.api.estimate import Estimate
 from rightpool.api.ledger import LedgerEntry
@@ -71,11 +71,11 @@ def scaling(stage: Stage, say: Say) -> Job:
     folder.mkdir(parents=True)
     folder.chmod(0o777)  # hostPath volumes take no fsGroup, and the program runs as uid 1000
     apply(stage, "scaling.yaml", HOST_FOLDER=str(folder))
-    watcher = Watcher(stage.kubeconfig, "research", "scaling", say)
+    watcher = stage.watch("research", "scaling", say)
     job = watcher.until("two replicas run", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
     _expect(job.chips == 2, "it should have started on 2 chips", job)
     apply(stage, "ablation.yaml")
-    waiting = Watcher(stage.kubeconfig, "research", "ablation", say)
+    waiting = stage.watch("research", "ablation", say)
     waiting.until("it waits for a chip", lambda j: j.condition("Placed").get("status") == "False", START_SECONDS)
     decided = watcher.until("a decision to leave 2 chips", lambda j: j.phase not in (None, "Planned"), MOVE_SECONDS)
     pods = "rightpool.dev/profiledjob=scaling,rightpool.dev/revision=1"
@@ -116,7 +116,7 @@ def scaling(stage: Stage, say: Say) -> Job:
 def cheaper_pool(stage: Stage, say: Say) -> Job:
     """ResNet-50 on A100 moves to the A10G pool, at the predicted price."""
     apply(stage, "resnet50.yaml")
-    watcher = Watcher(stage.kubeconfig, "vision", "resnet50", say)
+    watcher = stage.watch("vision", "resnet50", say)
     job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
     _expect(job.pool == "a100", "it should have started on a100, the first that it allows", job)
     job = watcher.until("the move to a10g is verified", _verified, MOVE_SECONDS)
@@ -128,7 +128,7 @@ def cheaper_pool(stage: Stage, say: Say) -> Job:
 def whole_slices(stage: Stage, say: Say) -> Job:
     """A language model moves from GPUs to TPUs, in whole slices and with its image for them."""
     apply(stage, "language-model.yaml")
-    watcher = Watcher(stage.kubeconfig, "language", "language-model", say)
+    watcher = stage.watch("language", "language-model", say)
     job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
     _expect(job.pool == "a100", "it should have started on a100, the first that it allows", job)
     job = watcher.until("the move to tpu-v5e is verified", _verified, MOVE_SECONDS)
@@ -149,7 +149,7 @@ def rollback(stage: Stage, say: Say) -> Job:
     fault(stage, a10g='{"throughput": 0.4, "throttle": 0.6}')
     try:
         apply(stage, "rollback.yaml")
-        watcher = Watcher(stage.kubeconfig, "vision", "rollback", say)
+        watcher = stage.watch("vision", "rollback", say)
         job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
         _expect(job.pool == "a100", "it should have started on a100", job)
         watcher.until("it tries a10g", lambda j: j.pool == "a10g", MOVE_SECONDS)
