@@ -23,8 +23,8 @@ from tools.screenshots import FOLDER as SCREENSHOTS  # noqa: E402
 
 _VALUES = """# Chart values
 
-Values of `charts/rightpool`, from its schema. A value that is not listed is refused. [Operations](../operations.md)
-says which of them matter when.
+Values of `charts/rightpool`, from its schema. A value that is not listed is refused.
+[Install](../how-to/install.md) says which of them matter when.
 
 """
 # Page on the site by what it is made from.
@@ -51,12 +51,13 @@ def on_files(files: Files, /, *, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, /, **_: Any) -> str:
+def on_page_markdown(markdown: str, /, page: Any = None, **_: Any) -> str:
     """Link to the generated pages, and show the screenshots that there are."""
-    for source, page in REFERENCES.items():
-        markdown = markdown.replace(f"](../{source})", f"]({page})")
-    return SCREENSHOT.sub(lambda found: _picture(found[1], " ".join(found[2].split())), markdown)
+    up = "" if page is None else "../" * page.file.src_uri.count("/")
+    for source, reference in REFERENCES.items():
+        markdown = markdown.replace(f"]({up}../{source})", f"]({up}{reference})")
+    return SCREENSHOT.sub(lambda found: _picture(found[1], " ".join(found[2].split()), up), markdown)
 
 
-def _picture(name: str, text: str) -> str:
-    return f"![{text}](images/{name}.png)" if (SCREENSHOTS / f"{name}.png").is_file() else ""
+def _picture(name: str, text: str, up: str) -> str:
+    return f"![{text}]({up}images/{name}.png)" if (SCREENSHOTS / f"{name}.png").is_file() else ""

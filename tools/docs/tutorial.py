@@ -1,6 +1,6 @@
 """Put the output of a run of the demo into the tutorial.
 
-Run `make demo | tee LOG`, then `python -m tools.docs.tutorial LOG`.
+Run `make demo V=1 | tee LOG`, then `python -m tools.docs.tutorial LOG`.
 
 A comment `<!-- demo: NAME -->` stands before each block of code that is replaced. Lines are selected and folded; only
 digests and trailing spaces are changed.

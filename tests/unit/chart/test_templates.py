@@ -101,7 +101,7 @@ def test_a_start_may_take_minutes_and_a_hang_may_not(helm: Helm) -> None:
     container = one(helm.render(), "Deployment")["spec"]["template"]["spec"]["containers"][0]
     start, alive = container["startupProbe"], container["livenessProbe"]
     assert start["tcpSocket"] == {"port": "health"}  # what hangs later than that is for the liveness probe to find
-    assert start["periodSeconds"] * start["failureThreshold"] >= 900, "as docs/operations.md says"
+    assert start["periodSeconds"] * start["failureThreshold"] >= 900, "as docs/how-to/install.md says"
     assert alive["periodSeconds"] * alive["failureThreshold"] <= 60
     assert "initialDelaySeconds" not in alive
 

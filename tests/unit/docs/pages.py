@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
+WRITTEN = sorted([*DOCS.glob("*.md"), *DOCS.glob("how-to/*.md")])
+"""The pages of the navigation that people write."""
 
 _FENCE = re.compile(r"^```")
 

@@ -65,5 +65,5 @@ def test_the_site_links_to_its_references() -> None:
     from tools.docs.hooks import REFERENCES
 
     assert all((ROOT / source) in KEPT for source in REFERENCES)
-    linked = {link.removeprefix("../") for page in (ROOT / "docs").glob("*.md") for link in _links(page)}
+    linked = {link.replace("../", "") for page in (ROOT / "docs").rglob("*.md") for link in _links(page)}
     assert REFERENCES.keys() <= linked

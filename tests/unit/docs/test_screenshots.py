@@ -8,12 +8,10 @@ import pytest
 
 from tools.docs import hooks
 
-from .pages import DOCS
+from .pages import WRITTEN
 
 MARKED = {
-    found[1]: path.name
-    for path in DOCS.glob("*.md")
-    for found in hooks.SCREENSHOT.finditer(path.read_text(encoding="utf-8"))
+    found[1]: path.name for path in WRITTEN for found in hooks.SCREENSHOT.finditer(path.read_text(encoding="utf-8"))
 }
 
 

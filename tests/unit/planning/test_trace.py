@@ -258,7 +258,7 @@ def test_every_reason_of_a_sidecar_is_known() -> None:
 
 
 def test_every_reason_is_explained() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "profiling.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "trace.md").read_text(encoding="utf-8")
     table = page.partition("| reason | why there is no trace")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `(\w+)` \|", table, flags=re.M) == [reason.value for reason in TraceReason]
 

@@ -53,7 +53,7 @@ def require_rights(client: ClusterClient, namespace: str) -> None:
     if lacking:
         raise CliError(
             f"you are not allowed to {', '.join(lacking)}: a Role and a ClusterRole with these rights are needed "
-            "(docs/operations.md, Calibration)"
+            "(docs/how-to/pools.md, Calibration)"
         )
 
 
