@@ -4,8 +4,9 @@
 
 Windows of five minutes of a job under noise go through the operator's own statistics and the account's rate without
 moves; no fleet is run. The prediction is right. A move that the operator's verdict undoes saves nothing: what is left
-are those that were measured well. `sd` is how far one job is off, as a share of the truth. Noises that drift are left
-out: what the account takes out for them is told by a whole job.
+are those that were measured well. `sd` is how far one job is off, as a share of the truth; `held` is the share of jobs
+whose truth is within the account's 80% interval. Noises that drift are left out: what the account takes out for them is
+told by a whole job.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from benchmarks.decisions.measures import row
 from benchmarks.decisions.verdicts import PRICE, READINGS, RIGHT, STEP, WINDOW, judged
 from benchmarks.decisions.world import HOUR
 from rightpool.api.counterfactual import Counterfactual
+from rightpool.api.estimate import Z80
 from rightpool.api.placement import Placement
 from rightpool.api.variation import Variation
 from rightpool.planning.books.counterfactual import AFTER_SECONDS, BEFORE_SECONDS, Level, speed
@@ -35,8 +37,9 @@ BEFORE: Final = round(BEFORE_SECONDS / WINDOW)
 AFTER: Final = round(AFTER_SECONDS / WINDOW)
 
 
-def trial(draw: np.random.Generator, noise: str) -> tuple[float, float] | None:
-    """Dollars an hour that the account has as saved after a day, and those that were; None where the move is undone."""
+def trial(draw: np.random.Generator, noise: str) -> tuple[float, float, bool] | None:
+    """Dollars an hour that the account has as saved after a day, those that were, and whether these are within its
+    interval; None where the move is undone."""
     rate = 1000.0
     home = NOISES[noise](draw, DAY * READINGS, STEP)
     there = NOISES[noise](draw, DAY * READINGS, STEP) if noise in BY_POOL else home
@@ -53,7 +56,8 @@ def trial(draw: np.random.Generator, noise: str) -> tuple[float, float] | None:
     found = speed(origin, Level(float(after[:AFTER].mean()), 0.0, AFTER), variation)
     assert found is not None
     paid = RIGHT[0] * PRICE
-    return PRICE / found - paid, PRICE * float(there[left:].mean() / home[left:].mean()) - paid
+    saved, truth = PRICE / found.ratio - paid, PRICE * float(there[left:].mean() / home[left:].mean()) - paid
+    return saved, truth, abs(saved - truth) <= Z80 * found.doubt * PRICE / found.ratio
 
 
 def main() -> None:
@@ -62,16 +66,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--trials", type=int, default=200, help="of each kind of noise")
     options = parser.parse_args()
-    print(f"{'noise':12} {'saved':>8} {'low':>8} {'high':>8} {'sd':>8} {'undone':>8}")
+    print(f"{'noise':12} {'saved':>8} {'low':>8} {'high':>8} {'sd':>8} {'undone':>8} {'held':>8}")
     for noise in (name for name in NOISES if name not in DRIFTING):
         draw = np.random.default_rng(options.seed)
         trials = [trial(draw, noise) for _ in range(options.trials)]
         counts = [booked for booked in trials if booked is not None]
-        line = row(noise, "saved", counts)
-        saved, truth = np.array(counts).T
+        line = row(noise, "saved", [(saved, truth) for saved, truth, _ in counts])
+        saved, truth, held = np.array(counts).T
         sd = float(np.std(saved - truth) / truth.mean())
         undone = 1.0 - len(counts) / len(trials)
-        print(f"{noise:12} {line.value:8.3f} {line.low:8.3f} {line.high:8.3f} {sd:8.2f} {undone:8.3f}", flush=True)
+        print(
+            f"{noise:12} {line.value:8.3f} {line.low:8.3f} {line.high:8.3f} {sd:8.2f} {undone:8.3f} {held.mean():8.2f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

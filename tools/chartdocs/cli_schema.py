@@ -140,7 +140,9 @@ _SERVER: Final = _defined("ServingCandidate")
 _FIGURES: Final = _one_of([one.value for one in Figures])
 _RATES: Final[Schema] = {"teraflops": _NUMBERS, "memoryGigabytesPerSecond": _NUMBER}
 _BOTTLENECK: Final = _object(**{"class": _one_of(Bottleneck)}, evidence=_or_null(_TEXT), lever=_or_null(_TEXT))
-_CHARGE: Final = {"spent": _NUMBER, "saved": _NUMBER, "chipHours": _NUMBER, "goodput": _or_null(_SHARE)}
+_CHARGE: Final = dict.fromkeys(("spent", "saved", "savedLow", "savedHigh", "chipHours"), _NUMBER) | {
+    "goodput": _or_null(_SHARE)
+}
 
 
 def parts() -> dict[str, Schema]:
@@ -272,7 +274,15 @@ def kinds() -> dict[str, Schema]:
             decision=_DECISION,
             migration=_or_null(_of_status("migration", Migration, Revision)),
             recommendation=_or_null(_of_status("recommendation", Recommendation)),
-            cost=_or_null(_object(perHour=_or_null(_NUMBER), spent=_NUMBER, saved=_NUMBER, goodput=_or_null(_SHARE))),
+            cost=_or_null(
+                _object(
+                    perHour=_or_null(_NUMBER),
+                    spent=_NUMBER,
+                    saved=_NUMBER,
+                    savedRange=_object(low=_NUMBER, high=_NUMBER),
+                    goodput=_or_null(_SHARE),
+                )
+            ),
             history=_list(_ENTRY),
             serving=_or_null(
                 _object(

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from rightpool.api.altered import altered
 from rightpool.api.counterfactual import Counterfactual
+from rightpool.api.estimate import Z80
 from rightpool.api.record import Record
 from rightpool.api.units import (
     NO_MONEY,
@@ -23,6 +24,10 @@ from rightpool.api.units import (
     write_money,
 )
 from rightpool.api.value_object import value_object
+
+
+def _free(dollars: float) -> bool:
+    return write_money(dollars) == NO_MONEY  # as it would be read
 
 
 def _is_zero(value: float) -> bool:
@@ -69,6 +74,25 @@ class Account(Record):
 
     counterfactual: Counterfactual | None = None
     """Where the job would be without its moves."""
+
+    saved_doubt: Annotated[Dollars, Field(exclude_if=_free)] = 0.0
+    """Standard deviation of what was saved at places that the job has left."""
+
+    @property
+    def saved_sd(self) -> float:
+        """Standard deviation of `saved`, dollars: what the job would do without its moves is known so well.
+
+        What one place and the next are compared with is the same, so that their doubts add up.
+        """
+        there = self.counterfactual
+        here = 0.0 if there is None or not there.speed else there.speed_doubt * there.dollars / there.speed
+        return self.saved_doubt + here
+
+    @property
+    def saved_range(self) -> tuple[float, float]:
+        """The 80% interval of `saved`, dollars."""
+        half = Z80 * self.saved_sd
+        return self.saved - half, self.saved + half
 
     @property
     def empty(self) -> bool:
@@ -132,7 +156,7 @@ class Account(Record):
     def moved(self, counterfactual: Counterfactual | None, now: float) -> Account:
         """The job's steps have caught up at another place. counterfactual: where it would be without its moves; None
         where it is there."""
-        account = self.settled(now)
+        account = self.settled(now).unlinked()
         if counterfactual is not None:
             counterfactual = replace(
                 counterfactual,
@@ -144,14 +168,18 @@ class Account(Record):
             )
         return replace(account, counterfactual=counterfactual, saving_per_hour=0.0)
 
-    def measured(self, speed: float, now: float) -> Account:
+    def unlinked(self) -> Account:
+        """The same, compared with no other place from now on."""
+        return self if self.counterfactual is None else replace(self, saved_doubt=self.saved_sd, counterfactual=None)
+
+    def measured(self, speed: float, doubt: float, now: float) -> Account:
         """How fast the job would be without its moves, ÷ how fast it is, was measured anew. It counts for all the time
-        here."""
+        here. doubt: standard deviation of its logarithm."""
         account = self.settled(now)
         there = account.counterfactual
         if there is None or speed <= 0.0:
             return account
-        there = replace(there, speed=speed, readings=there.readings + 1)
+        there = replace(there, speed=speed, speed_doubt=doubt, readings=there.readings + 1)
         saved = there.saved_before + there.dollars / speed - (account.spent - there.spent_before)
         running = 0.0 if account.cost_per_hour is None else there.per_hour / speed - account.cost_per_hour
         return replace(

@@ -95,6 +95,9 @@ class Counterfactual(Record):
     baseline_age: Annotated[Quantity | None, Field(alias="measuredAge")] = None
     """How long the job had run there at measuredAt, seconds. Absent: longer than what may be a slow start."""
 
+    speed_doubt: Annotated[Quantity, Field(exclude_if=not_)] = 0.0
+    """Standard deviation of the logarithm of speed."""
+
     def uncounted(self) -> Counterfactual:
         """The same after the job has left: once it has come back, amounts are counted anew."""
         return replace(self, since=None, per_hour=0.0, dollars=0.0, spent_before=0.0, saved_before=0.0)

@@ -26,8 +26,9 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
     decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}
     migration               as status.migration; null where none is under way
     recommendation          as status.recommendation; null where nothing is recommended
-    cost                    {perHour, spent, saved, goodput}, dollars up to asOf; goodput is the useful share of paid
-                            chip time; null where nothing was spent
+    cost                    {perHour, spent, saved, savedRange, goodput}, dollars up to asOf; savedRange is {low, high},
+                            the 80% interval of saved; goodput is the useful share of paid chip time; null where nothing
+                            was spent
     history                 as status.history, the newest last, each with its unit
     serving                 null without --requests-per-second and --p99. Else {requestsPerSecond, p99Limit, batch,
                             reason, message, candidates}: batch is of the measured program, and where it is not known,
@@ -283,6 +284,7 @@ def document(found: Explanation) -> dict[str, Any]:
             "perHour": account.cost_per_hour,
             "spent": account.spent,
             "saved": account.saved,
+            "savedRange": dict(zip(("low", "high"), account.saved_range, strict=True)),
             "goodput": account.goodput,
         }
         if not account.empty

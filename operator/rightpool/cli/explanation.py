@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.ledger import LedgerEntry
@@ -161,7 +162,7 @@ def _placement(page: Page, found: Explanation) -> None:
     pairs.append(("revision", f"{ref.revision}, {since}"))
     account = found.job.state.account.settled(found.now)
     if not found.job.state.account.empty:
-        saved = f", {cents(account.saved)} saved by moves" if found.job.state.moves else ""
+        saved = f", {saved_text(account)} saved by moves" if found.job.state.moves else ""
         pairs.append(("so far", f"{cents(account.spent)} spent{saved}"))
     page.pairs(pairs)
 
@@ -174,6 +175,12 @@ def _until(found: Explanation) -> float:
     conditions = (find_condition(found.stored.status.conditions, kind) for kind in kinds)
     at = next((one.last_transition_time for one in conditions if one is not None), None)
     return found.now if at is None else at
+
+
+def saved_text(account: Account) -> str:
+    """What moves have saved, with an 80% interval: what the job would do without them is not known for certain."""
+    low, high = account.saved_range
+    return cents(account.saved) if high - low < 0.005 else f"{cents(account.saved)} ({cents(low)} to {cents(high)})"
 
 
 def _condition(page: Page, found: Explanation) -> None:
@@ -205,7 +212,7 @@ def _report(page: Page, found: Explanation) -> None:
         return
     account = job.state.account.settled(found.now)
     page.heading("Report")
-    saved = f"; moves saved {cents(account.saved)}" if job.state.moves else "; it was never moved"
+    saved = f"; moves saved {saved_text(account)}" if job.state.moves else "; it was never moved"
     page.indented(f"{cents(account.spent)} spent{saved}")
     bottleneck = None if found.stored.status.profile is None else found.stored.status.profile.bottleneck
     if bottleneck is not None:

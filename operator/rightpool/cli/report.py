@@ -8,9 +8,10 @@ stored every ten minutes to an hour, so that they lag behind `rightpool top`. Wi
     bookedUntil        when the newest entry was booked, RFC 3339: later use is in no sum yet. null where nothing was
     notes              what is not as it should be, sentences
     by                 namespace, team, job, pool or capacity
-    rows               highest cost first, each {NAME of by, spent, saved, chipHours, goodput}: dollars; saved is net of
-                       what moves that did not pay have lost; goodput is the useful share of the chip-hours, null where
-                       no chips were held. A job is NAMESPACE/NAME; those that the books do not keep apart are
+    rows               highest cost first, each {NAME of by, spent, saved, savedLow, savedHigh, chipHours, goodput}:
+                       dollars; saved is net of what moves that did not pay have lost, and savedLow to savedHigh is its
+                       80% interval; goodput is the useful share of the chip-hours, null where no chips were held. A job
+                       is NAMESPACE/NAME; those that the books do not keep apart are
                        NAMESPACE/(others)
     total              the same sums over all rows
 
@@ -120,6 +121,8 @@ def _figures(charge: Charge) -> dict[str, float | None]:
     return {
         "spent": round(charge.spent, 2),
         "saved": round(charge.saved - charge.lost, 2),
+        "savedLow": round(charge.saved_range[0], 2),
+        "savedHigh": round(charge.saved_range[1], 2),
         "chipHours": round(charge.chip_seconds / 3600.0, 3),
         "goodput": None if goodput is None else round(goodput, 3),
     }
@@ -156,7 +159,7 @@ def as_csv(rows: list[tuple[str, Charge]], by: str) -> str:
     """The rows with a header line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((by, "spent", "saved", "chipHours", "goodput"))
+    writer.writerow((by, *_figures(Charge())))
     for name, charge in rows:
         writer.writerow((_escaped(name), *("" if value is None else value for value in _figures(charge).values())))
     return text.getvalue()
@@ -197,10 +200,17 @@ def _texts(charge: Charge) -> list[str]:
     goodput = figures["goodput"]
     return [
         cents(figures["spent"] or 0.0),
-        cents(figures["saved"] or 0.0),
+        _saved(charge),
         f"{figures['chipHours']:,.1f}",
         NOTHING if goodput is None else f"{goodput:.0%}",
     ]
+
+
+def _saved(charge: Charge) -> str:
+    """With the half of its 80% interval."""
+    low, high = charge.saved_range
+    net = cents(charge.saved - charge.lost)
+    return net if high - low < 0.01 else f"{net} ± {cents((high - low) / 2.0)}"
 
 
 def _print_table(page: Page, rows: list[tuple[str, Charge]], by: str, since: str, where: str) -> None:

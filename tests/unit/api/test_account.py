@@ -44,13 +44,27 @@ def test_what_was_saved_is_what_the_work_would_have_cost_less_what_it_did(
         account = replace(account.settled(now), cost_per_hour=price)
         assert account.counterfactual is not None
         account = replace(account, counterfactual=replace(account.counterfactual, per_hour=40.0))
-        account = account.measured(ratio, now)
+        account = account.measured(ratio, 0.0, now)
         now += seconds
         hours += seconds / HOUR
         account = account.settled(now)
     would = 40.0 * hours / ratio
     assert account.saved == pytest.approx(7.0 + would - (account.spent - spent), rel=1e-9, abs=1e-6)
     assert account.saved <= 7.0 + would + 1e-6
+
+
+def test_how_doubtful_savings_are_is_kept_when_the_job_moves_on() -> None:
+    """An hour at a place that would have cost $40 elsewhere, known within 10%, then home again, then another one."""
+    account = Account().started(8.0, 0.0, 8).moved(THERE, 0.0)
+    account = replace(account, counterfactual=replace(account.counterfactual or THERE, per_hour=40.0))
+    assert account.saved_sd == 0.0, "not measured"
+    account = account.measured(0.8, 0.1, 0.0).settled(HOUR)
+    assert account.saved == pytest.approx(42.0) and account.saved_sd == pytest.approx(5.0)
+    home = account.moved(None, HOUR)
+    assert home.settled(2 * HOUR).saved_sd == home.unlinked().saved_sd == pytest.approx(5.0)
+    again = home.moved(THERE, HOUR)
+    again = replace(again, counterfactual=replace(again.counterfactual or THERE, per_hour=20.0))
+    assert again.measured(1.0, 0.2, HOUR).settled(2 * HOUR).saved_sd == pytest.approx(5.0 + 4.0)
 
 
 STEPS = st.lists(

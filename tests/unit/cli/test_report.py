@@ -62,8 +62,24 @@ def test_wrong_days_are_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
 def test_sums_by_namespace_highest_first() -> None:
     made = document(charges(books(), "namespace", SINCE), "namespace", SINCE, NOW, None)
     assert made["rows"] == [
-        {"namespace": "language", "spent": 200.0, "saved": -1.0, "chipHours": 0.0, "goodput": None},
-        {"namespace": "vision", "spent": 107.0, "saved": 25.0, "chipHours": 11.0, "goodput": 0.773},
+        {
+            "namespace": "language",
+            "spent": 200.0,
+            "saved": -1.0,
+            "savedLow": -1.0,
+            "savedHigh": -1.0,
+            "chipHours": 0.0,
+            "goodput": None,
+        },
+        {
+            "namespace": "vision",
+            "spent": 107.0,
+            "saved": 25.0,
+            "savedLow": 25.0,
+            "savedHigh": 25.0,
+            "chipHours": 11.0,
+            "goodput": 0.773,
+        },
     ]
     assert made["total"]["spent"] == 307.0
 
@@ -131,3 +147,8 @@ def test_it_reads_the_operators_books(output: str, monkeypatch: Any, capsys: Any
         assert "no operator leads since 10 min" in text
     elif output == "html":
         assert "Booked until 2027-01-15T07:50:00Z" in text
+
+
+def test_what_is_doubtful_about_savings_is_shown() -> None:
+    page = as_html([("a", Charge(10.0, 20.0, saved_variance=4.0)), ("b", Charge(1.0))], "team", SINCE, None)
+    assert "<td>$20.00 ± $2.56</td>" in page and "<td>$0.00</td>" in page

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rightpool.api.account import Account
 from rightpool.api.action import Action
+from rightpool.api.estimate import Z80
 from rightpool.api.ledger import MAX_MESSAGES, LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.planning.books.booked_moves import MOST_MOVES
@@ -268,3 +269,20 @@ def test_books_of_an_older_version_name_no_jobs() -> None:
 def test_books_that_cannot_be_read_are_no_books(table: str, bookmarks: bytes | None) -> None:
     with pytest.raises(ValueError):
         Chargeback.read(table, bookmarks)
+
+
+def test_doubts_of_jobs_add_up_as_variances_and_shrink_with_what_is_learned() -> None:
+    """Two jobs that are off by $3 and $4; of the first one more is known a day later."""
+    books, now = Chargeback(), NOW
+    for name, doubt in (("a", 3.0), ("b", 4.0)):
+        one = job(name, 0.0)
+        account = replace(one.state.account, spent=10.0, saved=20.0, saved_doubt=doubt)
+        books.book(changed(one, account=account), "", now)
+    low, high = total(books).saved_range
+    assert high - low == pytest.approx(2.0 * Z80 * 5.0) and low + high == pytest.approx(2.0 * 40.0)
+    one = job("a", 0.0)
+    known = replace(one.state.account, spent=11.0, saved=20.0, saved_doubt=0.0)
+    books.book(changed(one, account=known), "", now + DAY)
+    again = Chargeback.read(books.table(), books.bookmarks())
+    low, high = total(again).saved_range
+    assert high - low == pytest.approx(2.0 * Z80 * 4.0)

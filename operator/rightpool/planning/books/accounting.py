@@ -23,6 +23,7 @@ from rightpool.api.units import HOUR
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.books.counterfactual import (
     READINGS,
+    Speed,
     counterfactual_of_move,
     drift_of,
     level_after,
@@ -304,7 +305,7 @@ def departed(job: Job, migration: Migration, now: float) -> Job:
         )
     state = replace(
         job.state,
-        account=replace(account, counterfactual=None),
+        account=account.unlinked(),
         progress=progress_at_end(job, now),
         interruption=interruption,
         migration=migration,
@@ -321,18 +322,18 @@ def remeasured(job: Job, now: float, *, refuted: bool = False) -> Job:
     there = replace(there, predicted=None) if refuted else there
     there = replace(there, nearby=there.nearby or nearby_speed(job, there))
     here = level_after(job, there, now)
-    ratio = None
+    found = None
     if here is not None:
         # From a slow start on the rate rises, which is no drift.
         drift = drift_of(job, here) if part_of_start(job, there) is None else 0.0
-        ratio = speed(there, here, job.observed.variation, drift)
-    if here is None or ratio is None:
+        found = speed(there, here, job.observed.variation, drift)
+    if here is None or found is None:
         if there.speed is None:
             return job
-        ratio = there.speed  # nothing can be told anew, neither now nor in the next cycle
+        found = Speed(there.speed, there.speed_doubt)  # nothing can be told anew, neither now nor in the next cycle
     else:
         there = replace(there, rate=here.rate, rate_at=here.at, rate_windows=here.windows)
-    account = replace(job.state.account, counterfactual=there).measured(ratio, now)
+    account = replace(job.state.account, counterfactual=there).measured(found.ratio, found.doubt, now)
     return job.with_state(replace(job.state, account=account))
 
 
@@ -348,7 +349,7 @@ def hung(job: Job, migration: Migration, since: float, now: float) -> Job:
     unit = WorkUnit.SAMPLES if track is None else track.unit
     demanded = migration.demanded
     interruption = Interruption(migration.id, since, account.spent - cost, unit=unit, demanded=demanded)
-    account = replace(account, saved=account.saved - (0.0 if demanded else cost), counterfactual=None)
+    account = replace(account.unlinked(), saved=account.saved - (0.0 if demanded else cost))
     return job.with_state(replace(job.state, account=account, interruption=interruption))
 
 
@@ -383,7 +384,7 @@ def closed(job: Job, migration: Migration, outcome: Outcome, now: float) -> tupl
         )
         keep = outcome is Outcome.ROLLED_BACK or not gone or proven
     if not keep:
-        account = replace(account, counterfactual=None, saving_per_hour=0.0)
+        account = replace(account.unlinked(), saving_per_hour=0.0)
         if interruption is not None:
             interruption = replace(interruption, counterfactual=None)
     return job.with_state(replace(job.state, account=account, interruption=interruption)), lost, cost

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
+
+from rightpool.api.estimate import Z80
 
 EARLIER: Final = ""
 """The day of what is older than the days that are kept apart."""
@@ -24,6 +27,15 @@ class Charge(NamedTuple):
     """For which pods held chips."""
     useful_seconds: float = 0.0
     """Chip-seconds that the work would have taken without loading, waiting and repeating."""
+    saved_variance: float = 0.0
+    """Of what was saved and lost, square dollars. Less where more is known by now than when it was last booked."""
+
+    @property
+    def saved_range(self) -> tuple[float, float]:
+        """The 80% interval of what was saved, less what was lost. Jobs are off by themselves, so that variances add
+        up."""
+        net, half = self.saved - self.lost, Z80 * math.sqrt(max(self.saved_variance, 0.0))
+        return net - half, net + half
 
     def plus(self, *others: Charge) -> Charge:
         """The sum of all."""

@@ -33,7 +33,10 @@ MOST_JOBS: Final = 10_000
 """Jobs of a namespace that are booked at once: an object of the API server holds no more."""
 OTHER: Final = "other"
 
-COLUMNS: Final = ("day", "team", "pool", "capacity", "spent", "saved", "lost", "chipSeconds", "usefulChipSeconds")
+COLUMNS: Final = (
+    *("day", "team", "pool", "capacity"),
+    *("spent", "saved", "lost", "chipSeconds", "usefulChipSeconds", "savedVariance"),
+)
 
 
 class ChargeKey(NamedTuple):
@@ -58,6 +61,8 @@ class Booked(NamedTuple):
     """For which its pods held chips."""
     useful_seconds: float = 0.0
     """Of those, what its work would have taken without loading, waiting and repeating."""
+    saved_variance: float = 0.0
+    """Of saved, square dollars."""
 
 
 @dataclass(slots=True)
@@ -91,6 +96,7 @@ class Chargeback:
             spent=max(0.0, account.spent - known.spent),
             saved=max(0.0, saved),
             lost=max(0.0, -saved),
+            saved_variance=account.saved_sd**2 - known.saved_variance,
             chip_seconds=max(0.0, account.chip_seconds - known.chip_seconds),
             useful_seconds=max(0.0, useful - known.useful_seconds),
         )
@@ -101,6 +107,7 @@ class Chargeback:
             account.saved,
             max(account.chip_seconds, known.chip_seconds),
             max(useful, known.useful_seconds),
+            account.saved_sd**2,
         )
         key = ChargeKey(team, revision.placement.pool, revision.placement.capacity.value)
         day = datetime.fromtimestamp(now, UTC).date().isoformat()

@@ -26,7 +26,7 @@ A job is moved rather when it was measured too slow than too fast, and some minu
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.migration import Migration
@@ -162,8 +162,17 @@ def drift_of(job: Job, here: Level) -> float:
     return math.log(newest.rate / here.rate) / apart * usual / (usual + (sd / apart) ** 2)
 
 
-def speed(there: Counterfactual, here: Level, variation: Variation | None, drift: float = 0.0) -> float | None:
-    """Throughput there ÷ here, both at the same time; None where the former was not measured, or in another unit.
+class Speed(NamedTuple):
+    """Throughput where a job would be ÷ where it is."""
+
+    ratio: float
+    """Both at the same time."""
+    doubt: float
+    """Standard deviation of its logarithm."""
+
+
+def speed(there: Counterfactual, here: Level, variation: Variation | None, drift: float = 0.0) -> Speed | None:
+    """How much faster the job would be there; None where that was not measured, or in another unit.
 
     variation: how the job's windows differ by themselves. drift: how the logarithm of the rate changes a second.
     """
@@ -174,9 +183,9 @@ def speed(there: Counterfactual, here: Level, variation: Variation | None, drift
     before = max(there.windows, 1)
     usual = _usual(variation, before)
     variance = variance_between_places(variation, before, usual)
-    if not there.predicted:
-        return math.exp(measured + variance / 2.0)
     sd = doubt_between_places(variation, before, here.windows, usual)
+    if not there.predicted:
+        return Speed(math.exp(measured + variance / 2.0), sd)
     promise = Promise(math.log(there.predicted), there.predicted_doubt)
     if there.nearby:
         nearby = math.log(there.nearby)
@@ -186,7 +195,7 @@ def speed(there: Counterfactual, here: Level, variation: Variation | None, drift
         )
     weight = promise.expected_weight(measured, sd)
     level = weight * measured + (1.0 - weight) * promise.log
-    return math.exp(level + weight**2 * variance / 2.0)
+    return Speed(math.exp(level + weight**2 * variance / 2.0), promise.doubt(weight, sd))
 
 
 def nearby_speed(job: Job, there: Counterfactual) -> float | None:

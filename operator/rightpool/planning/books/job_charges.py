@@ -18,7 +18,7 @@ JOBS_A_DAY: Final = 64
 OTHER_JOBS: Final = "(others)"
 """No object can have this name."""
 
-_COLUMNS: Final = ("day", "job", "spent", "saved", "lost", "chipSeconds", "usefulChipSeconds")
+_COLUMNS: Final = ("day", "job", "spent", "saved", "lost", "chipSeconds", "usefulChipSeconds", "savedVariance")
 
 
 @dataclass(slots=True)

@@ -47,6 +47,10 @@ class Promise:
         broken, anything = self.broken(measured, sd), self._variance + BROKEN_SD**2
         return broken * anything / (anything + sd**2) + (1.0 - broken) * self.weight(sd)
 
+    def doubt(self, weight: float, sd: float) -> float:
+        """Standard deviation of the logarithm of what a measured ratio of this weight, and this one, make together."""
+        return math.sqrt(weight**2 * sd**2 + (1.0 - weight) ** 2 * self._variance)
+
     @property
     def _variance(self) -> float:
         return max(self.sd, _SUREST) ** 2

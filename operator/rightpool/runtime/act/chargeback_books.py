@@ -241,7 +241,7 @@ class ChargebackBooks:
         charged: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in CHARGED}
         for namespace, books in self._stored.items():
             for key, charge in books.books.totals().items():
-                for name, amount in zip(CHARGED, charge, strict=True):
+                for name, amount in zip(CHARGED, charge, strict=False):  # no counter of the variance
                     charged[name][(namespace, *key)] = amount
         self._figures.charged = charged
         placed = (
