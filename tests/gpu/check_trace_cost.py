@@ -124,9 +124,9 @@ def main() -> int:
     failed = 0
     for name in options.only:
         usual, kernels, costs = measure(name)
-        for number, (cost, told, longest) in enumerate(costs):
+        for number, (cost, by_answer, longest) in enumerate(costs):
             failed += cost > _MOST[number]
-            answer = "–" if told is None else f"{told:.2f} s"
+            answer = "–" if by_answer is None else f"{by_answer:.2f} s"
             print(
                 f"| {_WORDS[name]} | {usual * 1e3:.1f} ms | {kernels:,} | {('first', 'second')[number]} "
                 f"| {cost:.2f} s | {answer} | {longest:.2f} s |",
@@ -164,10 +164,10 @@ def measure(name: str) -> tuple[float, int, list[tuple[float, float | None, floa
     ends, kernels = json.loads(output.strip().rpartition("\n")[2])
     took = [(after, after - before) for before, after in itertools.pairwise(ends)]
     costs = []
-    for at, until, told in asked:
+    for at, until, by_answer in asked:
         usual = statistics.fmean(seconds for end, seconds in took if at - _APART < end < at)
         within = [seconds for end, seconds in took if at <= end < until + _APART / 2]
-        costs.append((sum(within) - usual * len(within), told, max(within)))
+        costs.append((sum(within) - usual * len(within), by_answer, max(within)))
     return usual, kernels, costs
 
 

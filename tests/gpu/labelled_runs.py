@@ -33,7 +33,7 @@ from tests.gpu.labelled_models import MODELS
 from tests.gpu.labelled_programs import PROGRAMS
 from tests.gpu.pod import Pod
 
-WINDOW = 8.0  # seconds that a profile covers, right before the program's end
+WINDOW = 10.0  # seconds that a profile covers, right before the program's end
 _INTERVAL = 1.0
 _SPAN = 5  # seconds that rates and ratios are taken over
 _LONGEST_START = 90.0  # seconds until a program trains, at most
