@@ -78,8 +78,6 @@ class _Unchanged:
     """The newest one of the same verdict: the former would keep its whole evaluation in memory."""
     until: float
     """Unix seconds when it is made anew in any case."""
-    surroundings: int
-    """Which surroundings the job was looked at in last."""
     complied: bool = False
     """Whether the cluster complied with what the job asks for, and time alone changes nothing."""
 
@@ -93,27 +91,23 @@ class Stepper:
     _problems: dict[str, str] = field(default_factory=dict)
     _unchanged: dict[str, _Unchanged] = field(default_factory=dict)
     _leading_since: float = 0.0
-    _surroundings: tuple[object, ...] = ()
-    _changes: int = 0  # of the surroundings
 
-    def begin(self, fleet: Fleet, leading_since: float) -> None:
+    def begin(self, leading_since: float) -> None:
         """A new cycle. leading_since: Unix seconds since when this process leads."""
         self.policy.begin()
-        pools = {name: (pool.price, pool.accelerator.doubts) for name, pool in fleet.pools.items()}
-        surroundings = (fleet.policy, fleet.telemetry, leading_since, pools)
-        if surroundings != self._surroundings:
-            self._surroundings, self._leading_since = surroundings, leading_since
-            self._changes += 1
+        if leading_since != self._leading_since:
+            self._leading_since = leading_since
+            self._unchanged.clear()
 
     def rests(self, job: Job, assessment: Assessment | None, now: float) -> bool:
-        """Whether a step would be what the last one was: nothing. Nearly all jobs of a fleet rest in any cycle."""
+        """Whether a step would be what the last one was: nothing. Nearly all jobs of a fleet rest in any cycle. Where
+        pools, policy or telemetry change, all jobs are assessed anew."""
         last = self._unchanged.get(job.uid)
         return (
             last is not None
             and last.complied
             and last.job is job
             and last.assessment is assessment
-            and last.surroundings == self._changes
             and now < last.until
         )
 
@@ -168,7 +162,7 @@ class Stepper:
             until = placed_until(job, now) if wait is None else min(now + wait, placed_until(job, now))
             if recovers:
                 until = min(until, self._leading_since + recovery_seconds(job))
-            self._unchanged[job.uid] = _Unchanged(job, assessment, until, self._changes)
+            self._unchanged[job.uid] = _Unchanged(job, assessment, until)
             return Step(stored, job, job, None, commands(job))
         return Step(stored, job, job, None, ())
 
@@ -182,7 +176,7 @@ class Stepper:
             or _verdict(last.assessment) != _verdict(assessment)
         ):
             return False
-        last.assessment, last.surroundings, last.complied = assessment, self._changes, False
+        last.assessment, last.complied = assessment, False
         return True
 
     def forget(self, gone: set[str]) -> None:

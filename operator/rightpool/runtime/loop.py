@@ -299,7 +299,7 @@ class Planner:
     ) -> Iterator[Step]:
         """Of the jobs that do not rest."""
         stepper, busy = self._stepper, self._busy
-        stepper.begin(fleet, self._leading_since or fleet.now)
+        stepper.begin(self._leading_since or fleet.now)
         for key, job in observed.items():
             assessment = assessments.get(key)
             if job.uid in busy or stepper.rests(job, assessment, fleet.now):

@@ -135,10 +135,10 @@ def test_another_allocator_is_passed_in_and_nothing_else_changes() -> None:
 
 
 def test_predictions_of_another_model_are_not_kept() -> None:
-    first = plan(fleet([running()]))
-    allocator = Nobody()
-    assert plan_by(fleet([running()]), StepModelPredictor(), allocator, first).reused == 1
-    assert plan_by(fleet([running()]), Doubled(), allocator, first).reused == 0
+    same, allocator = fleet([running()]), Nobody()
+    first = plan(same)
+    assert plan_by(same, StepModelPredictor(), allocator, first).reused == 1
+    assert plan_by(same, Doubled(), allocator, first).reused == 0
 
 
 # --- evaluation ------------------------------------------------------------------------------------------------------

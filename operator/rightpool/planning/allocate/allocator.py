@@ -14,7 +14,7 @@ from rightpool.api.placement import Placement
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.evidence import Limit
 
 
@@ -37,8 +37,10 @@ class Ask:
     """Who asks."""
     turn: Turn
     """For what."""
-    alone: Assessment
-    """What it would get by itself."""
+    evaluated: Evaluated
+    """What it could have."""
+    saved_per_hour: float = 0.0
+    """What its best offer saves, dollars an hour, time at its value included."""
 
     @property
     def key(self) -> JobKey:
@@ -48,15 +50,12 @@ class Ask:
     @property
     def offers(self) -> tuple[Placement, ...]:
         """What it could have, the best first for it."""
-        return () if self.alone.evaluated is None else self.alone.evaluated.places
+        return self.evaluated.places
 
     @property
     def values(self) -> tuple[float, ...]:
         """What each offer saves against where the job is, dollars an hour; 0 where it was not measured."""
-        evaluated = self.alone.evaluated
-        if evaluated is None:
-            return ()
-        return tuple(evaluated.hour * evaluated.saving(entry) for entry in evaluated.wanted)
+        return tuple(self.evaluated.hour * self.evaluated.saving(entry) for entry in self.evaluated.wanted)
 
     def chips(self, offer: int) -> int:
         """How many of an offer's chips it does not have yet."""

@@ -19,5 +19,5 @@ class GreedyAllocator:
 
 
 def _turn(ask: Ask) -> tuple[Turn, float, JobKey]:
-    first = -ask.alone.saved_per_hour if ask.turn is Turn.MOVE else ask.job.created_at
+    first = -ask.saved_per_hour if ask.turn is Turn.MOVE else ask.job.created_at
     return ask.turn, first, ask.key

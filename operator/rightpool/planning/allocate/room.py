@@ -130,30 +130,34 @@ class Room:
 
     def _asked(self, job: Job, places: Sequence[Placement], *, kept: bool) -> tuple[bool, ...]:
         """Jobs without chips of their own that ask for the very same placements get the same answer: thousands wait."""
-        needs = job.needs
-        key = (id(places), needs, tuple((variant.vendor, variant.needs) for variant in job.variants), kept)
-        newcomer = job.state.revision is None and job.key not in self._promised
-        known = self._newcomers.get(key) if newcomer else None
-        if known is not None and known[0] == self._version and known[1] is places:
-            return known[2]
+        key: _Asked | None = None
+        if job.state.revision is None and job.key not in self._promised:
+            key = (id(places), job.needs, tuple((variant.vendor, variant.needs) for variant in job.variants), kept)
+            known = self._newcomers.get(key)
+            if known is not None and known[0] == self._version and known[1] is places:
+                return known[2]
+        own: dict[str, Mapping[str, int]] = {}
         found = tuple(
-            (not kept or place.pool in self._kept) and self._fits(job, place, needs, kept=kept) for place in places
+            (not kept or place.pool in self._kept) and self._fits(job, place, own, kept=kept) for place in places
         )
-        if newcomer:
+        if key is not None:
             self._newcomers[key] = (self._version, places, found)
         return found
 
-    def _fits(self, job: Job, place: Placement, needs: NodeNeeds, *, kept: bool) -> bool:
+    def _fits(self, job: Job, place: Placement, known: dict[str, Mapping[str, int]], *, kept: bool) -> bool:
+        """known: the job's own chips of pools that were asked about before."""
         openings = self._of(place.pool)
         if openings is None:
             return False
-        own = self._own(job, place.pool, openings)
-        if kept:
-            own = dict(own)
-            _add(own, self._kept[place.pool][1])
+        own = known.get(place.pool)
+        if own is None:
+            own = self._own(job, place.pool, openings)
+            if kept:
+                own = dict(own)
+                _add(own, self._kept[place.pool][1])
+            known[place.pool] = own
         pods, each = _in_units(self._pools[place.pool], place)
-        if job.variants:
-            needs = _needs(job, self._pools[place.pool])
+        needs = _needs(job, self._pools[place.pool]) if job.variants else job.needs
         return openings.pods(each, needs, own) >= pods
 
     def _of(self, pool: str) -> Openings | None:

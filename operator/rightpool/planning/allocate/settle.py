@@ -183,15 +183,14 @@ class _Settlement:
                 turn = Turn.DEMAND
             else:
                 turn = Turn.MOVE
-            yield Ask(self.fleet.jobs[key], turn, assessment)
+            yield Ask(self.fleet.jobs[key], turn, self.evaluated[key], assessment.saved_per_hour)
 
     def _forbidden(self, ask: Ask, offer: int) -> Limit | None:
         """Why a job may not have an offer now, whatever others get."""
-        alone = ask.alone
-        assert alone.evaluated is not None
+        alone = self.alone[ask.key]
         fits = (True,) * len(alone.fits)
         given = select(
-            ask.job, alone.evaluated, self.fleet.policy, fits, way_back=alone.way_back, offers=frozenset((offer,))
+            ask.job, ask.evaluated, self.fleet.policy, fits, way_back=alone.way_back, offers=frozenset((offer,))
         )
         return self._limit_on(ask.job, given) if given.decision.action in MIGRATING_ACTIONS else None
 
@@ -199,11 +198,10 @@ class _Settlement:
         """Assessments that differ from what each job by itself would get. Who was not chosen comes last, with
         nothing."""
         changed: dict[JobKey, Assessment] = {}
-        left = dict(problem.asks)
         grants = [(grant.key, grant.offers) for grant in choice.grants]
-        grants += [(key, frozenset()) for key in sorted(left.keys() - {key for key, _ in grants})]
+        grants += [(key, frozenset()) for key in sorted(problem.asks.keys() - {key for key, _ in grants})]
         for key, offers in grants:
-            alone = left.pop(key).alone
+            alone = self.alone[key]
             assessment = self._admit(key, alone, offers)
             if assessment is not alone:
                 changed[key] = assessment

@@ -125,6 +125,8 @@ class Evaluated(ABC):
         if placement.pool not in register.machines.index:
             return 1.0
         often = register.interruptions_of(placement, tenant_of(self.job))
+        if not often:
+            return 1.0
         return float(useful_share(floats(often), floats(interruption_seconds(self.job))))
 
     def chip(self, placement: Placement) -> str | None:
