@@ -1,10 +1,11 @@
 """An interruption: the time from the end of one Revision until the steps of the next one have caught up, that in which
-a program hangs after a move, and that from when Kubernetes takes pods away until others have caught up."""
+a program hangs after a move, and that from when Kubernetes takes pods away, or the program fails, until its steps have
+caught up."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -13,16 +14,19 @@ from rightpool.api.record import Record
 from rightpool.api.units import WORD, Dollars, Total, UnixTime
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
+TAKEN: Final = "taken"
+FAILED_PROGRAM: Final = "failed"
+
 
 @dataclass(frozen=True, slots=True)
 class Interruption(Record):
     """Time without progress. What is paid in it is the cost of the decision that brought it about, if one did."""
 
     id: str
-    """Decision id; empty where Kubernetes took pods away."""
+    """Decision id; taken where Kubernetes took pods away, failed where the program failed and is started again."""
 
     since: Annotated[UnixTime, Field(alias="startedAt")]
-    """When the old Revision or the first of its pods was gone, or since when the program hangs."""
+    """When the old Revision or the first of its pods was gone, or since when the program hangs or has failed."""
 
     spent_before: Dollars = 0.0
     """Dollars spent until then."""
@@ -37,10 +41,10 @@ class Interruption(Record):
     """Whether the user asked for it. Then what is saved is not reduced by it."""
 
     counterfactual: Counterfactual | None = None
-    """Where the job would be without its moves, from the end of this on. Absent: where it is, and where pods were taken
-    away."""
+    """Where the job would be without its moves, from the end of this on. Absent: where it is, and where no decision
+    brought it about."""
 
     @property
-    def disruption(self) -> bool:
-        """Whether Kubernetes took pods away, and no decision brought it about."""
-        return not self.id
+    def unplanned(self) -> bool:
+        """Whether no decision brought it about."""
+        return self.id in (TAKEN, FAILED_PROGRAM)

@@ -1,4 +1,4 @@
-"""How long a job was without progress when its pods were last taken away."""
+"""How long a job was without progress when its pods were last taken away, or its program failed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rightpool.api.units import Quantity, UnixTime
 
 @dataclass(frozen=True, slots=True)
 class Recovery(Record):
-    """Kubernetes took pods away, and others have caught up."""
+    """Pods were taken away or failed, and others have caught up."""
 
     disrupted_at: UnixTime
-    """When it last began to take any of them."""
+    """When Kubernetes last began to take any of them, or the program last failed."""
 
     seconds: Quantity
     """How long chips were held from then on until what no save held was done again."""

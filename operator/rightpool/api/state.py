@@ -69,7 +69,8 @@ class JobState(Record):
     peers fail at then is no failure of the program. Absent: none."""
 
     recovery: Recovery | None = None
-    """How long the job was without progress when Kubernetes last took pods away. Absent: it never did."""
+    """How long the job was without progress when Kubernetes last took pods away, or its program failed. Absent: neither
+    did."""
 
     trace: Trace | None = None
     """The newest trace that was asked for by the annotation rightpool.dev/trace."""

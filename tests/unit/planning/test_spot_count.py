@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import pytest
 
+from rightpool.api.account import Account
 from rightpool.api.counterfactual import Counterfactual
-from rightpool.api.interruption import Interruption
+from rightpool.api.interruption import FAILED_PROGRAM, TAKEN, Interruption
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.recovery import Recovery
 from rightpool.api.revision import Revision
@@ -17,7 +18,7 @@ from rightpool.api.spot_use import SpotUse
 from rightpool.hardware.spot_rate import PRIOR_DAYS, interruptions_a_day
 from rightpool.planning.books.accounting import accounted
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.jobs.revision_state import Crash, RevisionState
 from rightpool.planning.jobs.tenant import hash_of, tenant_of
 from rightpool.planning.judge.outlook import interruption_seconds, restart_seconds
 from rightpool.planning.judge.spot_count import SpotCount
@@ -35,7 +36,7 @@ def on_spot(name: str = "job", namespace: str = "team", *, interrupted: bool = F
     job = changed(
         running(made=spec(placement={"capacity": "Any"})),
         revision=Revision(1, SPOT, "h", created_at=NOW, cost_per_hour=8.0, since=NOW),
-        interruption=Interruption("", NOW) if interrupted else None,
+        interruption=Interruption(TAKEN, NOW) if interrupted else None,
         revisions={1: RevisionState(1, exists=True, active=1, running=running_pods)},
     )
     return replace(job, key=JobKey(namespace, name))
@@ -98,7 +99,7 @@ def test_pods_that_are_taken_away_interrupt_the_job_until_others_have_caught_up(
     at = NOW + 700.0
     gone = RevisionState(1, exists=True, active=1, running=0, on_nodes=1, disrupted_at=at)
     job = accounted(changed(job, track=track, revisions={1: gone}), None, at)
-    assert job.state.interruption is not None and job.state.interruption.disruption
+    assert job.state.interruption is not None and job.state.interruption.id == TAKEN
     assert job.state.interruption.repeats == 300
     back = replace(gone, running=1)
     for second in range(2700, 3600, 100):
@@ -121,3 +122,28 @@ def test_what_is_paid_without_work_reduces_saved_where_a_job_was_moved_to_spot()
     gone = RevisionState(1, exists=True, active=1, running=0, on_nodes=1, disrupted_at=NOW + 60.0)
     job = accounted(changed(job, revisions={1: gone}), None, NOW + 60.0)
     assert job.state.account.saving_per_hour == pytest.approx(-8.0)
+
+
+def test_a_program_that_fails_and_starts_again_saves_nothing_until_it_has_caught_up() -> None:
+    """A quarter of an hour at $10 an hour where the work would have cost $12: of that it works for twelve minutes and a
+    half before it fails, and does nothing new after that. Nothing is saved by the hour for the rest."""
+    there = Counterfactual(Placement("a100", 4, 1), 12.0, since=NOW, speed=1.0, predicted=1.0)
+    at_work = RevisionState(1, exists=True, active=1, running=1)
+    job, track = on_spot(), Track()
+    assert job.state.revision is not None
+    revision = replace(job.state.revision, cost_per_hour=10.0)
+    job = changed(job, revision=revision, account=Account(counterfactual=there), track=track, revisions={1: at_work})
+    for second in range(0, 920, 10):
+        count, failed = float(second), second >= 750
+        if failed:  # it loads again, and has begun with what no save held
+            crash = Crash(1, 6, "main", 1, "Error", NOW + 745.0)
+            job = changed(job, revisions={1: replace(at_work, crash=crash)})
+            count = max(0.0, float(second) - 850.0)
+        if not 750 <= second < 850:
+            values = {Field.SAMPLES: count, Field.PODS: 1.0, Field.CHECKPOINT_TIMESTAMP: NOW + 600.0}
+            track.add(Sample(NOW + second, values), 1)
+        job = accounted(job, None, NOW + second)
+    assert job.state.interruption is not None and job.state.interruption.id == FAILED_PROGRAM
+    truth = (12.0 * 750.0 - 10.0 * 910.0) / 3600.0
+    assert truth < 0.0
+    assert job.state.account.settled(NOW + 910.0).saved == pytest.approx(truth, abs=0.03)

@@ -21,6 +21,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.premise import Premise, PremiseKind
 from rightpool.api.progress import JobProgress
+from rightpool.api.recovery import Recovery
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.traits import ModelTraits, Parallelism
@@ -165,6 +166,7 @@ def remembered(job: Job, **state: Any) -> Job:
         revision=revision(1, HERE),
         account=account,
         progress=JobProgress(WorkUnit.SAMPLES, 10**12, NOW, 12, 10**12, RATE, 1234567.891, 10**12),
+        recovery=Recovery(NOW, 1234.56),
         moves=4,
         decisions=123,
         last_move_at=NOW - 60.0,

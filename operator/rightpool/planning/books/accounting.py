@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from rightpool.api.account import Account
 from rightpool.api.altered import altered
 from rightpool.api.counterfactual import Counterfactual
-from rightpool.api.interruption import Interruption
+from rightpool.api.interruption import FAILED_PROGRAM, TAKEN, Interruption
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
@@ -34,6 +34,7 @@ from rightpool.planning.books.counterfactual import (
 )
 from rightpool.planning.books.holding import holding
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.judge.idling import Activity, activity
 from rightpool.planning.judge.outlook import patience
 from rightpool.planning.judge.progress import progress_at_end, progress_of
@@ -128,31 +129,39 @@ def _at_price(revision: Revision, prices: Prices) -> Revision:
 
 
 def _disrupted(job: Job, now: float) -> Job:
-    """Kubernetes has taken pods away, and not all are there again: the job is interrupted, where it is to run on."""
+    """Pods were taken away and not all are there again, or the program has failed: the job is interrupted, where it is
+    to run on."""
     state, child, revision = job.state, job.child, job.state.revision
-    if revision is None or revision.since is None or child is None or child.disrupted_at is None:
+    if revision is None or revision.since is None or child is None:
         return job
     migration = state.migration
     leaves = migration is not None and migration.phase not in _AT_WORK
-    if state.interruption is not None or leaves or job.stops or not child.exists or child.deleting:
+    ended = child.deleting or child.failed or child.succeeded or not child.exists
+    if state.interruption is not None or leaves or job.stops or ended:
         return job
     known = revision.created_at if state.recovery is None else state.recovery.disrupted_at
-    if child.disrupted_at <= known or now - child.disrupted_at > _LONGEST_GRACE:
+    if not known < _disrupted_at(child) or now - _disrupted_at(child) > _LONGEST_GRACE:
         return job
-    if child.failed or child.succeeded or child.all_running(revision.placement.replicas):
-        return job
+    failed = child.crash is not None and child.crash.at > max(known, child.disrupted_at or 0.0)
+    if not failed and child.all_running(revision.placement.replicas):
+        return job  # for as long as they may run on
     track, account = job.observed.track, state.account.settled(now)
     repeats = 0 if track is None else round(track.since_save())
     unit = WorkUnit.SAMPLES if track is None else track.unit
-    interruption = Interruption("", now, account.spent, repeats, unit)
+    interruption = Interruption(FAILED_PROGRAM if failed else TAKEN, now, account.spent, repeats, unit)
     return job.with_state(replace(state, account=account, interruption=interruption))
 
 
+def _disrupted_at(child: RevisionState) -> float:
+    """When pods of it were last taken away or failed, Unix seconds; 0 where none ever was."""
+    return max(child.disrupted_at or 0.0, 0.0 if child.crash is None else child.crash.at)
+
+
 def _recovered(job: Job, interruption: Interruption, now: float) -> Job:
-    """An interruption by Kubernetes ends when a whole gang of pods has counted what no save held, or runs where nothing
-    is counted."""
+    """What no decision brought about ends when a whole gang of pods has counted what no save held, or runs where
+    nothing is counted."""
     revision, child, track = job.state.revision, job.child, job.observed.track
-    if revision is None or child is None or child.disrupted_at is None:
+    if revision is None or child is None:
         return job
     counts = track is not None and track.counter is not None and track.unit is interruption.unit
     if counts and track is not None:
@@ -166,7 +175,7 @@ def _recovered(job: Job, interruption: Interruption, now: float) -> Job:
     paid, seconds = account.spent - interruption.spent_before, max(now - interruption.since, 0.0)
     if revision.cost_per_hour:  # else nothing tells how long no chips were held
         seconds = min(seconds, paid / revision.cost_per_hour * HOUR)
-    recovery = Recovery(child.disrupted_at, seconds)
+    recovery = Recovery(_disrupted_at(child), seconds)
     return job.with_state(replace(job.state, account=account, interruption=None, recovery=recovery))
 
 
@@ -175,7 +184,7 @@ def _caught_up(job: Job, now: float) -> Job:
     interruption, revision, migration = job.state.interruption, job.state.revision, job.state.migration
     if interruption is None or revision is None or revision.since is None:
         return job
-    if interruption.disruption:
+    if interruption.unplanned:
         return _recovered(job, interruption, now)
     if migration is not None and migration.rolling_back and migration.moving.revision == revision.revision:
         return job  # what it does while it is left again is none of that
@@ -242,7 +251,7 @@ def _metered(job: Job, now: float) -> Job:
     revision, interruption = state.revision, state.interruption
     if interruption is not None:
         # At home it would be interrupted, too.
-        free = interruption.demanded or (interruption.disruption and there is None)
+        free = interruption.demanded or (interruption.unplanned and there is None)
         saving = 0.0 if free else -(held.cost_per_hour or 0.0)
     elif there is None or revision is None or held.cost_per_hour is None or there.cost_per_hour is None:
         pass  # at home, or nothing to compare with

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from rightpool.api.interruption import TAKEN
 from rightpool.api.placement import CapacityType
 from rightpool.api.spot_use import MAX_SPOT_USES, SpotUse
 from rightpool.api.units import HOUR
@@ -91,7 +92,7 @@ def _on_spot(job: Job) -> bool:
 
 
 def _interrupted(job: Job) -> bool:
-    return job.state.interruption is not None and job.state.interruption.disruption
+    return job.state.interruption is not None and job.state.interruption.id == TAKEN
 
 
 def _news(known: Sequence[SpotUse], seen: Sequence[SpotUse]) -> bool:
