@@ -15,6 +15,7 @@ from devcluster import (
     gpu,
     host,
     images,
+    jobset,
     kueue,
     monitoring,
     network_policies,
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     nodes.add_argument("--pool", required=True, choices=list(simulated.POOLS))
     nodes.add_argument("--count", required=True, type=int)
     add("kueue", _kueue, "install Kueue in the cluster, or repair it; built where it is not (needs root)")
+    add("jobset", _jobset, "install JobSet in the cluster, or repair it; built where it is not")
     policies = add("network-policies", _network_policies, "enforce NetworkPolicies by kube-router (needs root)")
     policies.add_argument("kube_router", type=Path, metavar="KUBE_ROUTER", help="its program")
     chips = add("gpu", _gpu, "offer NVIDIA chips of this machine, or shares of one, to the container node's pods")
@@ -158,6 +160,12 @@ def _nodes(options: argparse.Namespace, progress: Progress) -> int:
 def _kueue(options: argparse.Namespace, progress: Progress) -> int:
     kueue.up(_existing(options.name), progress)
     progress.say(f"Kueue answers in cluster {options.name}")
+    return 0
+
+
+def _jobset(options: argparse.Namespace, progress: Progress) -> int:
+    jobset.up(_existing(options.name), progress)
+    progress.say(f"JobSet answers in cluster {options.name}")
     return 0
 
 

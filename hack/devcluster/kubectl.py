@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from devcluster import build
 from devcluster.spec import DevclusterError
 
 _SECONDS = 1200  # `wait` has limits of its own, of up to 15 minutes
+_ESTABLISHED_SECONDS = 120.0
 
 
 class Kubectl:
@@ -40,3 +42,21 @@ class Kubectl:
         if items:
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
             self("apply", "--server-side", "--force-conflicts", "--field-manager=devcluster", *extra, "-f-", stdin=text)
+
+    def install(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Apply namespaces and definitions first: the API server takes no object of a kind or namespace that is new to
+        it. `kubectl wait` fails on a definition that has no conditions yet."""
+        items = list(objects)
+        first = [item for item in items if item["kind"] in ("Namespace", "CustomResourceDefinition")]
+        self.apply(first)
+        deadline = time.monotonic() + _ESTABLISHED_SECONDS
+        for name in (item["metadata"]["name"] for item in first if item["kind"] == "CustomResourceDefinition"):
+            while not self._established(name):
+                if time.monotonic() > deadline:
+                    raise DevclusterError(f"definition {name} is not established")
+                time.sleep(0.2)
+        self.apply(item for item in items if item not in first)
+
+    def _established(self, name: str) -> bool:
+        conditions = self.json("get", "customresourcedefinition", name).get("status", {}).get("conditions") or ()
+        return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)

@@ -46,13 +46,7 @@ def up(cluster: Cluster, progress: Progress) -> None:
 
 def _install(cluster: Cluster, kubectl: Kubectl) -> None:
     overlay = build.source(build.KUEUE, _MODULE) / "config" / "default"
-    objects = [*_adapted(cluster, yaml.safe_load_all(kubectl("kustomize", str(overlay))))]
-    # Definitions and the namespace come first: the API server takes no object of a kind or namespace that is new to it.
-    first = [item for item in objects if item["kind"] in ("Namespace", "CustomResourceDefinition")]
-    kubectl.apply(first)
-    definitions = [item["metadata"]["name"] for item in first if item["kind"] == "CustomResourceDefinition"]
-    kubectl("wait", "--for=condition=Established", "customresourcedefinition", *definitions)
-    kubectl.apply(item for item in objects if item not in first)
+    kubectl.install(_adapted(cluster, yaml.safe_load_all(kubectl("kustomize", str(overlay)))))
 
 
 def _adapted(cluster: Cluster, objects: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -77,6 +77,12 @@ def ensure(cluster: Cluster, server: str) -> None:
         _write_kubeconfig(cluster, user.name, server)
 
 
+def server_certificate(cluster: Cluster, name: str) -> Path:
+    """The certificate of a program that answers at loopback, by the cluster's CA; its key lies beside it."""
+    _certificate(folder(cluster), name, f"/CN={name}", "subjectAltName=IP:127.0.0.1,DNS:localhost")
+    return folder(cluster) / f"{name}.crt"
+
+
 def _certificate(pki: Path, name: str, subject: str, extension: str) -> None:
     """Write a certificate and its key. The certificate is moved into place last: if it exists, its key does too."""
     if (pki / f"{name}.crt").exists():

@@ -40,6 +40,8 @@ class Ports:
     kueue_health: int
     kueue_webhook: int
     kube_router_health: int
+    jobset_health: int
+    jobset_webhook: int
 
     @classmethod
     def starting_at(cls, base: int) -> "Ports":
@@ -183,8 +185,11 @@ CHAOS: Final = _cluster("chaos", 23440, 108, 109, 110, SimulatedSize(a100=10, a1
 # With the chart, whose operator would take part in other tests.
 STORIES: Final = _cluster("stories", 27440, 100, 101, 122)
 KUEUE: Final = _cluster("kueue", 26440, 117, 118, 119, _NO_NODES)
+# With the controllers of other kinds of workloads, which operators under test elsewhere would look for.
+KINDS: Final = _cluster("kinds", 28440, 123, 124, 125, _NO_NODES)
 NAMED: Final[Mapping[str, Cluster]] = {
-    cluster.name: cluster for cluster in (DEMO, TEST, CRASH, CHART, SECURITY, FAULTS, FAULTS_TOO, CHAOS, STORIES, KUEUE)
+    cluster.name: cluster
+    for cluster in (DEMO, TEST, CRASH, CHART, SECURITY, FAULTS, FAULTS_TOO, CHAOS, STORIES, KUEUE, KINDS)
 }
 
 

@@ -110,10 +110,11 @@ def parse_node(node: Mapping[str, Any]) -> SimulatedNode:
 
 
 def parse_pod(pod: Mapping[str, Any]) -> SimulatedPod | None:
-    """The simulated pod; None if it does not belong to a ProfiledJob."""
+    """The simulated pod; None if it does not belong to a ProfiledJob, or has no chips, as a leader of workers."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
-    if contract.LABEL_JOB not in labels or contract.LABEL_REVISION not in labels:
+    chips = _chips(spec)
+    if contract.LABEL_JOB not in labels or contract.LABEL_REVISION not in labels or not chips:
         return None
     namespace = metadata["namespace"]
     environment = _sidecar_environment(spec)
@@ -125,7 +126,7 @@ def parse_pod(pod: Mapping[str, Any]) -> SimulatedPod | None:
         pool=labels.get(contract.LABEL_POOL, ""),
         node=spec.get("nodeName"),
         ip=status.get("podIP"),
-        chips=_chips(spec),
+        chips=chips,
         started=_started(status),
         ended=status.get("phase") in ("Succeeded", "Failed"),
         token_sha256=environment.get(contract.ENV_TOKEN_SHA256),
