@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from rightpool.api.kubernetes import JOBS
 from rightpool.api.ledger import MAX_HISTORY
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
+from rightpool.workloads.kinds.registry import kind_at
 from tests.chaos.stream import StreamEvent
 
 Body = Mapping[str, Any]
@@ -89,7 +89,7 @@ class Checker:
             self._job(event)
         elif event.resource is PODS:
             self._pod(event)
-        elif event.resource is JOBS:
+        elif kind_at(event.resource) is not None:
             self._child(event)
         elif event.resource is SERVICES:
             self._keep(self._services, event)
@@ -140,7 +140,7 @@ class Checker:
         for pod in self._pods[key].values():
             phase = (pod.get("status") or {}).get("phase", "Pending")
             if phase not in ("Succeeded", "Failed"):
-                running[_owner(pod)] = (pod["metadata"]["name"], phase)
+                running[_child_of(pod)] = (pod["metadata"]["name"], phase)
         return running
 
     def _child(self, event: StreamEvent) -> None:
@@ -229,7 +229,7 @@ class Checker:
         kinds = (("child", self._children), ("Service", self._services), ("pod", self._all_pods()))
         for what, objects in kinds:
             for uid, body in objects.items():
-                owner = _owner(body)
+                owner = _child_of(body) if what == "pod" else _owner(body)
                 gone = owner not in (self._jobs if what == "child" else self._children)
                 if gone:
                     name = body["metadata"]["name"]
@@ -278,6 +278,11 @@ def _about(body: Body) -> str:
 def _owner(body: Body) -> str:
     references = body["metadata"].get("ownerReferences") or ()
     return next((str(reference["uid"]) for reference in references if reference.get("controller")), "")
+
+
+def _child_of(pod: Body) -> str:
+    """The uid of the child of a pod: what controls it, but of a JobSet's pods, between which stands a Job."""
+    return str((pod["metadata"].get("labels") or {}).get("jobset.sigs.k8s.io/jobset-uid") or _owner(pod))
 
 
 def _spent(status: Body) -> float:

@@ -41,12 +41,12 @@ class StreamEvent:
 
 
 class Stream:
-    """One watch for each kind; `take` returns their events."""
+    """One watch for each kind, and for others that not every cluster has; `take` returns their events."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, *others: Resource) -> None:
         api = Api(kubeconfig)
         self._queue: queue.SimpleQueue[StreamEvent] = queue.SimpleQueue()
-        self._kinds = [_Kind(api, resource, self._queue) for resource in KINDS]
+        self._kinds = [_Kind(api, resource, self._queue) for resource in (*KINDS, *others)]
         for kind in self._kinds:
             kind.watch.start()
         for kind in self._kinds:

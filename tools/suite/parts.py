@@ -116,6 +116,7 @@ FAULTS: Final = _servers(
     root=True,
 )
 SECURITY: Final = _servers("security", f"{INTEGRATION}/security", clusters=("sec",), root=True)
+KINDS: Final = _servers("kinds", f"{INTEGRATION}/kinds", clusters=("kinds",), root=True)
 CHART: Final = _servers("chart", f"{INTEGRATION}/chart", clusters=("chart",), root=True)
 CHAOS: Final = Part(
     "chaos",
@@ -126,7 +127,7 @@ CHAOS: Final = Part(
 )
 
 LANES: Final = (
-    Lane((Part(BUILD, (_module("devcluster", "build"),)),)),
+    Lane((Part(BUILD, (_module("devcluster", "build"), _module("devcluster", "build", "jobset"))),)),
     # What needs the processor alone, in one lane: two of them would slow down all tests that wait for a cluster. Parts
     # that need no built program come first, since they can run during the build.
     Lane((LINT, UNIT, PROFILER, TEMPLATES)),
@@ -139,5 +140,5 @@ LANES: Final = (
     ),
     Lane((FAULTS, CHAOS)),
     # What mostly waits. At the end of a longer lane it would wait alone, when the others have left the cores idle.
-    Lane((SECURITY, CHART)),
+    Lane((SECURITY, CHART, KINDS)),
 )

@@ -47,8 +47,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [rightpool.dev]
   resources: [profiledjobs/finalizers]
   verbs: [update]
+# What jobs run as: Jobs, and JobSets where JobSet is installed.
 - apiGroups: [batch]
   resources: [jobs]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [jobset.x-k8s.io]
+  resources: [jobsets]
   verbs: [get, list, watch, create, patch, delete]
 # Where a suspended job is in a queue of Kueue, which would resume its Job.
 - apiGroups: [kueue.x-k8s.io]

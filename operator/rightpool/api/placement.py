@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, Size
-from rightpool.api.workload import MAX_REPLICAS
+
+MAX_CHIPS_PER_REPLICA: Final = 256
+MAX_REPLICAS: Final = 10_000  # an index has at most 4 digits, which the bound on names counts on
 
 
 class CapacityType(StrEnum):

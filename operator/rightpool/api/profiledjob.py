@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema
 from rightpool.api.checkpoint import Checkpoint
 from rightpool.api.choices import AdaptationMode, Batch, BudgetAction, Objective, Switch
 from rightpool.api.elasticity import Elasticity
+from rightpool.api.job_set import PODS_OF_JOB_SET
 from rightpool.api.model import ApiModel
 from rightpool.api.pool_selection import PlacementSpec
 from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, a_second_or_more
@@ -23,14 +24,46 @@ _CROSSED: Final = (
     "(has(self.elasticity.minChips) && has(self.elasticity.maxChips) && "
     "self.elasticity.minChips > self.elasticity.maxChips)"
 )
-_ASKED: Final = "self.workload.job.chipsPerReplica * self.workload.job.replicas"
 _GROUP: Final = "self.elasticity.modelParallel.tensor * self.elasticity.modelParallel.pipeline"
 _COUNTS: Final = "self.elasticity.chipCounts"
-_LOW: Final = f"(has(self.elasticity.minChips) ? self.elasticity.minChips : has({_COUNTS}) ? {_COUNTS}[0] : {_ASKED})"
-_HIGH: Final = (
-    f"(has(self.elasticity.maxChips) ? self.elasticity.maxChips : has({_COUNTS}) ? "
-    f"{_COUNTS}[size({_COUNTS}) - 1] : {_ASKED})"
-)
+
+
+def _size_rules(kind: str, asked: str, field: str, pods: str = "") -> tuple[Rule, ...]:
+    """About the chips that this kind of workload asks for, by its field."""
+    low = f"(has(self.elasticity.minChips) ? self.elasticity.minChips : has({_COUNTS}) ? {_COUNTS}[0] : {asked})"
+    high = (
+        f"(has(self.elasticity.maxChips) ? self.elasticity.maxChips : has({_COUNTS}) ? "
+        f"{_COUNTS}[size({_COUNTS}) - 1] : {asked})"
+    )
+    return (
+        Rule(
+            f"!has(self.workload.{kind}) || {_CROSSED} || !has(self.elasticity.minChips) || "
+            f"{asked} >= self.elasticity.minChips",
+            f"{pods}times chipsPerReplica must be at least elasticity.minChips: raise either of them, or lower "
+            "minChips",
+            field=f".workload.{kind}.{field}",
+        ),
+        Rule(
+            f"!has(self.workload.{kind}) || {_CROSSED} || !has(self.elasticity.maxChips) || "
+            f"{asked} <= self.elasticity.maxChips",
+            f"{pods}times chipsPerReplica must be at most elasticity.maxChips: lower either of the two, or raise "
+            "maxChips",
+            field=f".workload.{kind}.{field}",
+        ),
+        Rule(
+            f"!has(self.workload.{kind}) || has(self.elasticity.batch) || {low} >= {high}",
+            "is needed where minChips and maxChips differ: write PerChip if the global batch grows with the chips, "
+            "or Global if it stays",
+            field=".elasticity.batch",
+            reason="FieldValueRequired",
+        ),
+        Rule(
+            f"!has(self.workload.{kind}) || !has(self.elasticity.modelParallel) || {asked} % ({_GROUP}) == 0",
+            f"{pods}times chipsPerReplica must be a multiple of elasticity.modelParallel.tensor times pipeline: change "
+            "one of them",
+            field=f".workload.{kind}.{field}",
+        ),
+    )
 
 
 class Targets(ApiModel):
@@ -144,30 +177,17 @@ class ProfiledJobSpec(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=validations(
-            Rule(
-                f"!has(self.workload.job) || {_CROSSED} || !has(self.elasticity.minChips) || "
-                f"{_ASKED} >= self.elasticity.minChips",
-                "times chipsPerReplica must be at least elasticity.minChips: raise either of them, or lower minChips",
-                field=".workload.job.replicas",
+            *_size_rules("job", "self.workload.job.chipsPerReplica * self.workload.job.replicas", "replicas"),
+            *_size_rules(
+                "jobSet",
+                f"self.workload.jobSet.chipsPerReplica * {PODS_OF_JOB_SET}",
+                "template",
+                "pods of the role that trains ",
             ),
             Rule(
-                f"!has(self.workload.job) || {_CROSSED} || !has(self.elasticity.maxChips) || "
-                f"{_ASKED} <= self.elasticity.maxChips",
-                "times chipsPerReplica must be at most elasticity.maxChips: lower either of the two, or raise maxChips",
-                field=".workload.job.replicas",
-            ),
-            Rule(
-                f"!has(self.workload.job) || has(self.elasticity.batch) || {_LOW} >= {_HIGH}",
-                "is needed where minChips and maxChips differ: write PerChip if the global batch grows with the chips, "
-                "or Global if it stays",
-                field=".elasticity.batch",
-                reason="FieldValueRequired",
-            ),
-            Rule(
-                f"!has(self.workload.job) || !has(self.elasticity.modelParallel) || {_ASKED} % ({_GROUP}) == 0",
-                "times chipsPerReplica must be a multiple of elasticity.modelParallel.tensor times pipeline: change "
-                "one of them",
-                field=".workload.job.replicas",
+                "!has(self.queueName) || !has(self.workload.jobSet)",
+                "must not be set for a JobSet yet: remove it",
+                field=".queueName",
             ),
             Rule(
                 "!has(self.targets.deadline) || (has(self.progress) && has(self.progress.totalSamples))",

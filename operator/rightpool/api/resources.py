@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from rightpool.api.placement import MAX_REPLICAS
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec, PlacementPolicyStatus
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -14,7 +15,6 @@ from rightpool.api.record import Record
 from rightpool.api.revision import MAX_REVISION
 from rightpool.api.rules import Rule
 from rightpool.api.status import ProfiledJobStatus
-from rightpool.api.workload import MAX_REPLICAS
 
 # The child of revision N is `<name>-r<N>`: a Job, and a headless Service of the same name, which must be a DNS label
 # that begins with a letter. Its pods' host names are `<name>-r<N>-<index>`, and a host name is a DNS label too: at most

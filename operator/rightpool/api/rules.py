@@ -36,13 +36,3 @@ class Rule:
 def validations(*rules: Rule) -> dict[str, Any]:
     """Schema extension for `ConfigDict(json_schema_extra=…)` or `Field(json_schema_extra=…)`."""
     return {"x-kubernetes-validations": [rule.to_dict() for rule in rules]}
-
-
-def required_by_rule(field: str, remedy: str) -> dict[str, Any]:
-    """Requires a field by a rule and not by `required`.
-
-    For a missing `required` field the API server reports two words and skips every rule of the object, so that users
-    see the next error only after they have corrected this one.
-    """
-    rule = Rule(f"has(self.{field})", remedy, field=f".{field}", reason="FieldValueRequired")
-    return {"required": [], **validations(rule)}

@@ -54,11 +54,10 @@ def _amounts(verb: str) -> dict[str, Any]:
         **validations(
             Rule(
                 f"!self.exists(name, {_IS_CHIP})",
-                "must not ask for chips: remove the chip resource here and say how many with "
-                "spec.workload.job.chipsPerReplica; chips are added where the job is placed",
+                "must not ask for chips: remove the chip resource here and say how many with chipsPerReplica; chips "
+                "are added where the job is placed",
                 expression=f"'must not ask for chips: remove ' + self.filter(name, {_IS_CHIP})[0] + "
-                "' here and say how many with spec.workload.job.chipsPerReplica; "
-                "chips are added where the job is placed'",
+                "' here and say how many with chipsPerReplica; chips are added where the job is placed'",
             )
         ),
     }
@@ -87,7 +86,7 @@ _CLAIMS: Final = {
         Rule(
             "size(self) == 0",
             "must not be set, since the job's chips are asked for where it is placed, and a claim would take more: "
-            "remove it, and say how many with spec.workload.job.chipsPerReplica",
+            "remove it, and say how many with chipsPerReplica",
         )
     ),
 }
@@ -100,7 +99,8 @@ _IDENTITY: Final = {
 }
 IDENTITY_FIELDS: Final = tuple(_IDENTITY)
 NOT_IN_VARIANTS: Final = (
-    "must not be set in a variant, since pods are the same account on all chips: set it in spec.workload.job.template"
+    "must not be set in a variant, since pods are the same account on all chips: set it in the template of "
+    "spec.workload"
 )
 
 

@@ -32,8 +32,8 @@ class Variant(ApiModel):
     """Who makes the chips. CPU: cores that stand for chips, for development."""
 
     template: TemplateOverlay = Field(default_factory=dict)
-    """What differs in the pod template, laid over `spec.workload.job.template` as a strategic merge patch is:
-    containers, init containers, variables, volumes and their mounts are merged by name or path, other lists are
-    replaced. `$patch: delete` removes an entry of a list, `$patch: replace` keeps nothing of the object that it stands
-    in, and null removes a field (of what `kubectl apply` sends, only with --server-side). Empty: the template runs on
-    these chips as it is."""
+    """What differs in the template of the pods that get chips, laid over it as a strategic merge patch is: containers,
+    init containers, variables, volumes and their mounts are merged by name or path, other lists are replaced.
+    `$patch: delete` removes an entry of a list, `$patch: replace` keeps nothing of the object that it stands in, and
+    null removes a field (of what `kubectl apply` sends, only with --server-side). Empty: the template runs on these
+    chips as it is."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol, Self
 
-from pydantic import ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic.alias_generators import to_camel
 
+from rightpool.api.job_set import JobSetWorkload
 from rightpool.api.model import ApiModel
-from rightpool.api.rules import Rule, required_by_rule, validations
+from rightpool.api.placement import MAX_CHIPS_PER_REPLICA, MAX_REPLICAS
+from rightpool.api.rules import Rule, validations
 from rightpool.api.template import PodTemplate
 
-MAX_CHIPS_PER_REPLICA: Final = 256
-MAX_REPLICAS: Final = 10_000  # an index has at most 4 digits, which the bound on names counts on
 MAX_RESTARTS: Final = 100_000  # times the replicas it must fit into Kubernetes' 32 bits
 MAX_SECONDS: Final = 2**31 - 1  # Kubernetes' 32 bits
 
@@ -134,28 +135,53 @@ class Workload(ApiModel):
     """What runs: exactly one kind of workload."""
 
     model_config = ConfigDict(
-        json_schema_extra=required_by_rule(
-            "job", "add it: job is the kind of workload that runs, and holds the pod template as job.template"
+        json_schema_extra=validations(
+            Rule(
+                "has(self.job) || has(self.jobSet)",
+                "add it: job is the kind of workload that runs, and holds the pod template as job.template; or jobSet, "
+                "which holds a JobSet's spec as jobSet.template",
+                field=".job",
+                reason="FieldValueRequired",
+            ),
+            Rule(
+                "!has(self.job) || !has(self.jobSet)",
+                "must not stand beside job, since one workload runs: remove either of them",
+                field=".jobSet",
+            ),
         )
     )
 
-    job: JobWorkload
+    job: JobWorkload | None = None
     """A batch/v1 Indexed Job, for training and other work that ends."""
 
+    job_set: JobSetWorkload | None = None
+    """A JobSet of several roles, such as a leader and workers, of which one trains. JobSet must be installed."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        """An object that admission has not seen is refused here, so that one is always chosen."""
+        if all(getattr(self, name) is None for name in type(self).model_fields):
+            raise ValueError("no kind of workload is set")
+        return self
+
     @cached_property
-    def field(self) -> str:
-        """The kind of workload that is set: the name of its field. Planning asks for it a dozen times a job."""
+    def _name(self) -> str:
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    @property
+    def field(self) -> str:
+        """The kind of workload that is set: its field, as users write it."""
+        return to_camel(self._name)
 
     @property
     def chosen(self) -> Asked:
         """The workload, of whichever kind it is. Planning reads it for every job and pool."""
-        chosen: Asked = getattr(self, self.field)
+        chosen: Asked = getattr(self, self._name)
         return chosen
 
     def with_chosen(self, chosen: Asked) -> Workload:
         """The same kind of workload, with another one of it."""
-        return self.model_copy(update={self.field: chosen})
+        return self.model_copy(update={self._name: chosen})
 
     @property
     def chips_per_replica(self) -> int:

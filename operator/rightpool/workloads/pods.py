@@ -13,7 +13,7 @@ from rightpool.workloads.names import LABEL_MANAGED_BY, labels
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.rendezvous import Hosts, rendezvous_env, slice_env
-from rightpool.workloads.resources import add_chips
+from rightpool.workloads.resources import add_chips, refuse_chips
 from rightpool.workloads.template import (
     InvalidTemplate,
     chip_container_of,
@@ -41,18 +41,18 @@ def pod_templates(
     pool: Pool,
     injection: Injection | None,
     hosts: Hosts,
-    index: str,
+    index: str | None,
 ) -> dict[str, dict[str, Any]]:
     """The pod templates of a Revision by the name of their set, copies of the user's.
 
     All pods get labels and the Service's host names. Those of the scaled set get the pool's node selector and
     tolerations, chips, the variables by which they find each other, where `index` is the path of the field that
-    numbers them, and the profiler, unless `injection` is None.
+    numbers them, if there is one, and the profiler, unless `injection` is None. No others may ask for chips.
     """
     templates = {}
     for pod_set in pod_sets:
         try:
-            template = _common(owner, pod_set, ref, hosts)
+            template = _common(owner, pod_set, ref, pool, hosts)
             templates[pod_set.name] = (
                 _scaled(template, pod_set, owner, ref, pool, injection, hosts, index) if pod_set.scaled else template
             )
@@ -61,9 +61,9 @@ def pod_templates(
     return templates
 
 
-def _common(owner: Owner, pod_set: PodSet, ref: Revision, hosts: Hosts) -> dict[str, Any]:
+def _common(owner: Owner, pod_set: PodSet, ref: Revision, pool: Pool, hosts: Hosts) -> dict[str, Any]:
     template = normalised(pod_set.template)
-    containers_of(template)
+    refuse_chips(template, pool.resource_name)
     metadata = mapping_in(template, "metadata", "template")
     pod_labels = mapping_in(metadata, "labels", "template.metadata")
     pod_labels.setdefault(LABEL_MANAGED_BY, FIELD_MANAGER)
@@ -90,13 +90,13 @@ def _scaled(
     pool: Pool,
     injection: Injection | None,
     hosts: Hosts,
-    index: str,
+    index: str | None,
 ) -> dict[str, Any]:
     """What pods with chips have beside what all have."""
     placement = ref.placement
     container = chip_container_of(template, pod_set.chip_container)
     _place(template, pool, placement)
-    add_chips(template, container, pool.resource_name, placement.chips_per_replica)
+    add_chips(container, pool.resource_name, placement.chips_per_replica)
     # The resolver adds the cluster's domain, which need not be cluster.local.
     domain = f"{pod_spec(template)['subdomain']}.{owner.namespace}.svc"
     named = [f"{host}.{domain}" for host in hosts.pods]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-_PATH: Final = re.compile(r"\bspec\.template\.spec(?:\.[A-Za-z]+|\[\d+\])+")
+_PATH: Final = re.compile(r"\bspec(?:\.[A-Za-z]+|\[\d+\])+")
 _PART: Final = re.compile(r"[A-Za-z]+|\[\d+\]")
 _SHIFTED: Final = frozenset({"initContainers", "env"})
 

@@ -27,11 +27,11 @@ def _value(name: str, value: object) -> dict[str, Any]:
     return {"name": name, "value": str(value)}
 
 
-def _index(name: str, path: str) -> dict[str, Any]:
-    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+def _index(name: str, path: str | None) -> list[dict[str, Any]]:
+    return [] if path is None else [{"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}]
 
 
-def _torch(placement: Placement, leader: str, index: str) -> list[dict[str, Any]]:
+def _torch(placement: Placement, leader: str, index: str | None) -> list[dict[str, Any]]:
     """Variables for PyTorch.
 
     PET_* are defaults of `torchrun`'s arguments. The others are for programs with one process per pod; torchrun
@@ -40,26 +40,26 @@ def _torch(placement: Placement, leader: str, index: str) -> list[dict[str, Any]
     return [
         _value("PET_NNODES", placement.replicas),
         _value("PET_NPROC_PER_NODE", placement.chips_per_replica),
-        _index("PET_NODE_RANK", index),
+        *_index("PET_NODE_RANK", index),
         _value("PET_MASTER_ADDR", leader),
         _value("PET_MASTER_PORT", MASTER_PORT),
         _value("MASTER_ADDR", leader),
         _value("MASTER_PORT", MASTER_PORT),
         _value("WORLD_SIZE", placement.replicas),
-        _index("RANK", index),
+        *_index("RANK", index),
     ]
 
 
-def _jax(placement: Placement, leader: str, index: str) -> list[dict[str, Any]]:
+def _jax(placement: Placement, leader: str, index: str | None) -> list[dict[str, Any]]:
     """Variables for JAX with one process per pod. JAX reads the address; programs read the other two."""
     return [
         _value("JAX_COORDINATOR_ADDRESS", f"{leader}:{JAX_PORT}"),
         _value("JAX_NUM_PROCESSES", placement.replicas),
-        _index("JAX_PROCESS_ID", index),
+        *_index("JAX_PROCESS_ID", index),
     ]
 
 
-def slice_env(placement: Placement, pool: Pool, hosts: Sequence[str], index: str) -> list[dict[str, Any]]:
+def slice_env(placement: Placement, pool: Pool, hosts: Sequence[str], index: str | None) -> list[dict[str, Any]]:
     """Variables for the vendor's runtime on a slice of several nodes, or on several slices of one node each.
 
     They follow the placement, and hold in the place of the template's own, which may be another controller's. Several
@@ -69,19 +69,19 @@ def slice_env(placement: Placement, pool: Pool, hosts: Sequence[str], index: str
     if names is None or placement.replicas < 2:
         return []
     if placement.replicas == pool.hosts_per_slice:
-        return [_index(names.host_index, index), _value(names.host_names, ",".join(hosts))]
+        return [*_index(names.host_index, index), _value(names.host_names, ",".join(hosts))]
     if pool.slice is None or pool.hosts_per_slice > 1:
         return []
     return [
         _value(names.slices, placement.replicas),
-        _index(names.slice_index, index),
+        *_index(names.slice_index, index),
         _value(names.coordinator, hosts[0]),
     ]
 
 
-def rendezvous_env(placement: Placement, hosts: Sequence[str], index: str) -> list[dict[str, Any]]:
+def rendezvous_env(placement: Placement, hosts: Sequence[str], index: str | None) -> list[dict[str, Any]]:
     """The variables of the chip container. `hosts` are those of its pods by rank, as the resolver takes them, and
-    `index` is the path of the field that numbers a pod, from 0.
+    `index` is the path of the field that numbers a pod, from 0; None where there is none, and so no variable for it.
 
     They are the same for one pod as for many, so that a program that was scaled down to one still starts; one pod is
     its own leader, and needs no Service for that.

@@ -14,12 +14,9 @@ def _is_chip(resource: str, pool_resource: str) -> bool:
     return supported or resource == pool_resource or resource.startswith(CHIP_RESOURCES)
 
 
-def add_chips(template: dict[str, Any], container: dict[str, Any], resource: str, chips: int) -> None:
-    """Set the chips of a container, as requests and limits, because extended resources can't be overcommitted.
-
-    A template that requests chips itself is invalid: its number would contradict the placement's. So is one with
-    claims: the container would get their devices beside its chips.
-    """
+def refuse_chips(template: dict[str, Any], resource: str) -> None:
+    """A template that requests chips itself is invalid: its number would contradict the placement's. So is one with
+    claims: the container would get their devices beside its chips."""
     if pod_spec(template).get("resourceClaims"):
         raise InvalidTemplate(
             "template.spec.resourceClaims must not be set, since chips are added where the job is placed: remove it, "
@@ -37,6 +34,10 @@ def add_chips(template: dict[str, Any], container: dict[str, Any], resource: str
                         f"container {other['name']} asks for {name} itself: remove it from resources.{kind}, "
                         "and say how many with chipsPerReplica"
                     )
+
+
+def add_chips(container: dict[str, Any], resource: str, chips: int) -> None:
+    """Set the chips of a container, as requests and limits, because extended resources can't be overcommitted."""
     resources = mapping_in(container, "resources", f"container {container['name']}")
     for kind in ("requests", "limits"):
         mapping_in(resources, kind, f"container {container['name']}: resources")[resource] = str(chips)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .elasticity_cases import ELASTICITY_CASES
 from .objects import JOB, POOL, Case, asking, containers
-from .policy_cases import POLICY_CASES
 
 _J = "spec.workload.job"
 _T = f"{_J}.template"
@@ -445,5 +443,3 @@ POOL_CASES: Final = (
         "must name at least one rate",
     ),
 )
-
-CASES: Final = (*JOB_CASES, *ELASTICITY_CASES, *POOL_CASES, *POLICY_CASES)

@@ -1,4 +1,4 @@
-"""Which objects a real API server rejects, and its messages. The cases are in rule_cases.py and
+"""Which objects a real API server rejects, and its messages. The cases are in cases.py and
 schema_cases.py; each rule must have one."""
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from .cases import CASES
 from .conftest import CRDS, Refusal, Server
 from .objects import JOB, POLICY, POOL, Case, Object, asking, changed, containers
-from .rule_cases import CASES
 from .schema_cases import SCHEMA_CASES
 
 pytestmark = pytest.mark.cluster
@@ -128,7 +128,7 @@ def test_names_that_leave_room_for_children_are_admitted(server: Server, name: s
     assert refusals(server, changed(JOB, {"metadata.name": name})) == []
 
 
-@pytest.mark.parametrize("path", ["spec.targets.latency", "spec.workload.jobSet", "spec.checkpoint.modes"])
+@pytest.mark.parametrize("path", ["spec.targets.latency", "spec.workload.pod", "spec.checkpoint.modes"])
 def test_unknown_fields_are_refused_as_kubectl_asks(server: Server, path: str) -> None:
     refused = refusals(server, changed(JOB, {path: {}}))
     assert len(refused) == 1

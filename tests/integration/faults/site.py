@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import ClusterClient
 from tests.chaos.invariants import Checker
 from tests.chaos.operators import ProcessPool, Replica
@@ -25,10 +26,11 @@ LONGEST_TICK = 0.5
 class NamespaceWatch:
     """A background thread that passes the events of each namespace to its checker."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, *others: Resource) -> None:
+        """`others`: kinds of children that not every cluster has."""
         self._checkers: dict[str, tuple[Checker, Callable[[], bool]]] = {}
         self._listeners: dict[str, Callable[[StreamEvent], None]] = {}
-        self._stream = Stream(kubeconfig)
+        self._stream = Stream(kubeconfig, *others)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

@@ -12,7 +12,7 @@ from rightpool import contract
 from .rendering import CHART, NAMESPACE, Helm, Object, kinds, one
 
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
-NAMES = {f"rightpool-{name}" for name in ("workloads", "status", "pods", "jobs")}
+NAMES = {f"rightpool-{name}" for name in ("workloads", "status", "pods", "jobs", "jobsets")}
 
 
 def names(rendered: list[Object], kind: str) -> set[str]:
@@ -65,13 +65,14 @@ def test_whatever_becomes_a_part_of_a_pod_needs_the_right_to_create_jobs(helm: H
         for version in crd["spec"]["versions"]
         for part in pod_parts(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
     }
-    assert {"spec.workload.job.template", "spec.placement.variants[].template"} <= parts
+    wrapped = {"spec.workload.job.template", "spec.workload.jobSet.template"}
+    assert wrapped | {"spec.placement.variants[].template"} <= parts
     assert not {part for part in parts if not any(part.startswith((f"{g}.", f"{g}[")) for g in guarded)}
 
 
 def test_labels_that_make_a_pod_ours_are_the_contracts(helm: Helm) -> None:
     rendered = helm.render()
-    for name in ("rightpool-pods", "rightpool-jobs"):
+    for name in ("rightpool-pods", "rightpool-jobs", "rightpool-jobsets"):
         text = yaml.safe_dump(one(rendered, POLICY, name))
         assert contract.LABEL_JOB in text and contract.LABEL_REVISION in text
 
@@ -97,7 +98,8 @@ def test_cluster_wide_writes_are_of_pools_and_the_policys_status_where_namespace
     }
     assert written == {"acceleratorpools", "acceleratorpools/status", "placementpolicies/status"}
     read = {r for rule in one(rendered, "ClusterRole")["rules"] for r in rule["resources"]}
-    assert read == written | {"placementpolicies", "nodes", "persistentvolumes", "namespaces"}
+    others = {"placementpolicies", "nodes", "persistentvolumes", "namespaces", "deviceclasses", "resourceslices"}
+    assert read == written | others
 
 
 def test_only_the_profilers_port_is_closed(helm: Helm) -> None:

@@ -21,6 +21,7 @@ from rightpool.handlers.operator import run_operator
 from rightpool.runtime import health
 from rightpool.runtime.loop import Planner
 from rightpool.runtime.observe import watches
+from rightpool.runtime.observe.watched import watched
 from rightpool.runtime.wiring import Operator
 from rightpool.settings import OperatorSettings
 from rightpool.workloads.kinds.registry import KINDS
@@ -28,7 +29,7 @@ from tests.patience import pauses
 from tests.unit.handlers.api_server import ApiServer, Refusal, Refuse, answers, group_entry
 from tests.unit.runtime.act.test_invented_kind import WIDGETS, WidgetKind
 
-WATCHED = 8
+WATCHED = len(watched())
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from rightpool.runtime.observe.facts import node_facts
 from rightpool.runtime.observe.pool_inventory import PoolInventory, take_inventory
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.workloads.kinds.job import JOB
-from rightpool.workloads.resources import add_chips
+from rightpool.workloads.resources import refuse_chips
 from rightpool.workloads.template import InvalidTemplate
 from tests.unit.hardware.machines import eks
 from tests.unit.planning.jobs import fresh, spec
@@ -50,7 +50,7 @@ def test_every_label_that_names_chips_has_rows() -> None:
 def test_a_template_may_not_request_chips_of_any_vendor(vendor: Vendor) -> None:
     template = plain(resources={"limits": {vendor.resource_name: "1"}})
     with pytest.raises(InvalidTemplate, match=f"asks for {vendor.resource_name} itself"):
-        add_chips(template, template["spec"]["containers"][0], "other.example/chip", 1)
+        refuse_chips(template, "other.example/chip")
 
 
 # --- clouds ----------------------------------------------------------------------------------------------------------

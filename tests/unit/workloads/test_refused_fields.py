@@ -13,7 +13,10 @@ CHILD = {
                 "initContainers": [{"name": "rightpool-profiler"}, {"name": "rightpool-agent"}, {"name": "fetch"}],
                 "containers": [{"name": "trainer", "env": [{"name": "RANK"}, {"name": "LR"}, {"name": None}]}],
             }
-        }
+        },
+        "replicatedJobs": [
+            {"template": {"spec": {"template": {"spec": {"containers": [{"name": "c", "env": [{"name": "TZ"}]}]}}}}}
+        ],
     }
 }
 
@@ -36,6 +39,10 @@ CHILD = {
         (
             "spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]: no",
             "spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]: no",
+        ),
+        (
+            "spec.replicatedJobs[0].template.spec.template.spec.containers[0].env[0].value: no",
+            "spec.replicatedJobs[0].template.spec.template.spec.containers[0].env[TZ].value: no",
         ),
         # What is not there, or has no name, stays as it was said.
         ("spec.template.spec.containers[0].env[2].value", "spec.template.spec.containers[0].env[2].value"),

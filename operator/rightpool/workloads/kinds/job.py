@@ -14,7 +14,7 @@ from rightpool.api.workload import JobWorkload
 from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, Failures, condition_is_true
+from rightpool.workloads.kinds.kind import ChildState, Failures, condition_is_true, condition_of
 from rightpool.workloads.metadata import child_metadata, controller_reference
 from rightpool.workloads.names import check_names, child_name, service_name
 from rightpool.workloads.owner import Owner
@@ -108,7 +108,7 @@ class JobKind:
         """Read the Job's conditions. Kubernetes removes startTime when the Job is suspended, and sets it again."""
         spec, status = body.get("spec") or {}, body.get("status") or {}
         conditions = status.get("conditions") or ()
-        failed = next((c for c in conditions if c.get("type") == "Failed" and c.get("status") == "True"), None)
+        failed = condition_of(conditions, "Failed")
         succeeded = condition_is_true(conditions, "Complete")
         decided = condition_is_true(conditions, "SuccessCriteriaMet") or condition_is_true(conditions, "FailureTarget")
         return ChildState(

@@ -149,6 +149,11 @@ class Kind(Protocol[W]):
         ...
 
 
+def condition_of(conditions: Iterable[Mapping[str, Any]], kind: str, status: str = "True") -> Mapping[str, Any] | None:
+    """The condition of an object of Kubernetes, if it has this status."""
+    return next((c for c in conditions if c.get("type") == kind and c.get("status") == status), None)
+
+
 def condition_is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:
     """Whether an object of Kubernetes has this condition, and it is True."""
-    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
+    return condition_of(conditions, kind) is not None

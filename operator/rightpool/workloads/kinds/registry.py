@@ -8,10 +8,11 @@ from typing import Any, Final
 from rightpool.api.kubernetes import Resource
 from rightpool.api.workload import Workload
 from rightpool.workloads.kinds.job import JOB
+from rightpool.workloads.kinds.job_set import JOB_SET
 from rightpool.workloads.kinds.kind import Kind
 from rightpool.workloads.pod_set import PodSet
 
-KINDS: Final[dict[str, Kind[Any]]] = {kind.field: kind for kind in (JOB,)}
+KINDS: Final[dict[str, Kind[Any]]] = {kind.field: kind for kind in (JOB, JOB_SET)}
 """By field of spec.workload."""
 
 

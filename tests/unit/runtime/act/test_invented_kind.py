@@ -19,7 +19,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
 from rightpool.api.template import PodTemplate
-from rightpool.api.workload import JobWorkload, Workload
+from rightpool.api.workload import Workload
 from rightpool.cluster.client import Listing
 from rightpool.cluster.resources import PODS, SERVICES, WORKLOADS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION, LABEL_ROLE, SIDECAR_CONTAINER
@@ -144,7 +144,6 @@ class WidgetKind:
 class Either(Workload):
     """With the field that `api/` would have."""
 
-    job: JobWorkload | None = None  # type: ignore[assignment]
     widget: Widget | None = None
 
 

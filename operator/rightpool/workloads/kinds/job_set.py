@@ -1,0 +1,172 @@
+"""The kind `jobSet`: one JobSet of several roles for each Revision."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from math import gcd
+from typing import Any, Final
+
+from rightpool.api.job_set import JobSetWorkload, jobs_of, pods_of
+from rightpool.api.kubernetes import Resource
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.api.units import unix_time_of
+from rightpool.contract import LABEL_ROLE
+from rightpool.hardware.pool import Pool
+from rightpool.workloads.injection import Injection
+from rightpool.workloads.kinds.kind import ChildState, Failures, condition_of
+from rightpool.workloads.metadata import child_metadata
+from rightpool.workloads.names import check_names, child_name
+from rightpool.workloads.owner import Owner
+from rightpool.workloads.pod_set import PodSet
+from rightpool.workloads.pods import pod_templates
+from rightpool.workloads.rendezvous import Hosts
+from rightpool.workloads.template import InvalidTemplate, mapping_in, normalised, objects_in
+
+JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
+
+_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
+_UID: Final = "jobset.sigs.k8s.io/jobset-uid"
+_INDEX_OF_POD: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+_INDEX_OF_JOB: Final = "metadata.annotations['jobset.sigs.k8s.io/job-index']"
+
+
+class JobSetKind:
+    """Training of several roles. JobSet's controller makes a Job for each, and the Service of their names."""
+
+    field: Final = "jobSet"
+    resource: Final = JOB_SETS
+    optional: Final = True
+
+    def pod_sets(self, workload: JobSetWorkload) -> tuple[PodSet, ...]:
+        """See Kind."""
+        spec = normalised(workload.template)
+        trained = _trained(spec, workload)
+        return tuple(
+            PodSet(
+                role["name"],
+                mapping_in(_job(role), "template", f"{_path(role)}.template.spec"),
+                workload.chip_container if role is trained else None,
+                pods_of(role),
+                workload.chips_per_replica if role is trained else 0,
+            )
+            for role in _roles(spec)
+        )
+
+    def with_template(self, workload: JobSetWorkload, template: Mapping[str, Any]) -> JobSetWorkload:
+        """See Kind."""
+        spec = normalised(workload.template)
+        _job(_trained(spec, workload))["template"] = template
+        return JobSetWorkload.model_validate({**workload.to_dict(), "template": spec})
+
+    def lifetime(self, workload: JobSetWorkload) -> int | None:
+        """See Kind."""
+        seconds = workload.template.get("ttlSecondsAfterFinished")
+        return seconds if isinstance(seconds, int) else None
+
+    def hosts(self, workload: JobSetWorkload, child: str, replicas: int) -> Hosts | None:
+        """JobSet makes the Service."""
+        return None
+
+    def build(
+        self,
+        owner: Owner,
+        workload: JobSetWorkload,
+        queue_name: str | None,
+        ref: Revision,
+        pool: Pool,
+        injection: Injection | None,
+        suspend: bool = False,
+    ) -> dict[str, Any]:
+        """The manifest of a new JobSet: the user's, with the size and the pods of the role that trains."""
+        spec = normalised(workload.template)
+        trained = _trained(spec, workload)
+        child, pods = child_name(owner.name, ref.revision), ref.placement.replicas
+        jobs = _jobs(workload, pods, pool)
+        each = pods // jobs
+        names = [f"{child}-{trained['name']}-{job}-{pod}" for job in range(jobs) for pod in range(each)]
+        check_names(owner.name, child, *names)
+        index = _INDEX_OF_POD if jobs == 1 else _INDEX_OF_JOB if each == 1 else None
+        templates = pod_templates(owner, self.pod_sets(workload), ref, pool, injection, Hosts(child, names), index)
+        for role in _roles(spec):
+            _job(role)["template"] = templates[role["name"]]
+        trained["replicas"] = jobs
+        job = _job(trained)
+        job |= {"completionMode": "Indexed", "completions": each, "parallelism": each}
+        # The next pod of an index starts when the previous one has ended, so the checkpoint has one writer.
+        job.setdefault("podReplacementPolicy", "Failed")
+        spec.pop("ttlSecondsAfterFinished", None)
+        spec["suspend"] = suspend or queue_name is not None
+        metadata = child_metadata(templates[trained["name"]], owner, ref, queue_name)
+        metadata["labels"][LABEL_ROLE] = trained["name"]
+        return {"apiVersion": JOB_SETS.api_version, "kind": JOB_SETS.kind, "metadata": metadata, "spec": spec}
+
+    def observe(self, body: Mapping[str, Any]) -> ChildState:
+        """Read the JobSet's conditions. It has started when it was resumed, as it is created suspended."""
+        spec, status = body.get("spec") or {}, body.get("status") or {}
+        conditions = status.get("conditions") or ()
+        failed, resumed = condition_of(conditions, "Failed"), condition_of(conditions, "Suspended", "False")
+        policy = spec.get("failurePolicy") or {}
+        labels = (body.get("metadata") or {}).get("labels") or {}
+        return ChildState(
+            suspended=bool(spec.get("suspend")),
+            succeeded=condition_of(conditions, "Completed") is not None,
+            failed=failed is not None,
+            failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
+            started_at=None if resumed is None else unix_time_of(resumed.get("lastTransitionTime")),
+            expires=spec.get("ttlSecondsAfterFinished") is not None,
+            failures=Failures(
+                int(status.get("restartsCountTowardsMax") or 0),
+                int(policy.get("maxRestarts") or 0),
+                "template.failurePolicy.maxRestarts",
+                exceeded=failed is not None and failed.get("reason") == "ReachedMaxRestarts",
+            ),
+            role=sys.intern(labels.get(LABEL_ROLE, "")),
+        )
+
+    def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
+        """The field that suspends or resumes a JobSet."""
+        return {"spec": {"suspend": suspend}}
+
+    def expiry(self, seconds: int) -> dict[str, Any]:
+        """See Kind. An apply names all fields that it has set before."""
+        return {"spec": {"suspend": False, "ttlSecondsAfterFinished": seconds}}
+
+    def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
+        """See Kind. A Job stands between the two."""
+        labels: Mapping[str, str] = pod.get("labels") or {}
+        return labels.get(_UID, "") if labels.get(_NAME) == child else ""
+
+
+JOB_SET: Final = JobSetKind()
+
+
+def _roles(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return objects_in(spec, "replicatedJobs", "template")
+
+
+def _trained(spec: dict[str, Any], workload: JobSetWorkload) -> dict[str, Any]:
+    """The role that trains, of a copy of the template."""
+    for role in _roles(spec):
+        if role["name"] == workload.trained.get("name"):
+            return role
+    raise InvalidTemplate("jobSet.role must be the name of one of template.replicatedJobs: correct it")
+
+
+def _path(role: Mapping[str, Any]) -> str:
+    return f"template.replicatedJobs[{role['name']}]"
+
+
+def _job(role: dict[str, Any]) -> dict[str, Any]:
+    """The spec of a role's Jobs."""
+    return mapping_in(mapping_in(role, "template", _path(role)), "spec", f"{_path(role)}.template")
+
+
+def _jobs(workload: JobSetWorkload, pods: int, pool: Pool) -> int:
+    """Among how many Jobs so many pods are divided: a Job is a slice, or a pod where it is one in the template, else
+    there are as many as in the template where that divides the pods."""
+    if pool.slice is not None and pods % pool.hosts_per_slice == 0:
+        return pods // pool.hosts_per_slice
+    jobs = jobs_of(workload.trained)
+    return pods if jobs == workload.replicas > 1 else gcd(jobs, pods)

@@ -1,0 +1,19 @@
+"""All cases of rules."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .elasticity_cases import ELASTICITY_CASES
+from .job_set_cases import JOB_SET_CASES, of_templates
+from .policy_cases import POLICY_CASES
+from .rule_cases import JOB_CASES, POOL_CASES
+
+CASES: Final = (
+    *JOB_CASES,
+    *JOB_SET_CASES,
+    *of_templates(JOB_CASES),
+    *ELASTICITY_CASES,
+    *POOL_CASES,
+    *POLICY_CASES,
+)

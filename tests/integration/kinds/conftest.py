@@ -1,0 +1,50 @@
+"""A cluster of its own with the controllers of other kinds of workloads, and operators as in the tests of faults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devcluster import cluster as clusters
+from devcluster import jobset
+from devcluster.cluster import Running
+from devcluster.progress import Progress
+from devcluster.spec import KINDS
+from rightpool.workloads.kinds.registry import optional_resources
+from tests.integration.faults.conftest import machines, process_pool, site, tenant
+from tests.integration.faults.site import NamespaceWatch
+from tests.integration.kueue.conftest import admission_policies
+from tests.integration.runtime.conftest import client
+
+__all__ = ["client", "machines", "process_pool", "site", "tenant"]
+
+
+@pytest.fixture(scope="session")
+def own_cluster() -> Iterator[Running]:
+    """With the chart's admission policies, which must let these controllers write what the operator has made. KEEP=1
+    leaves it up, so that the next run starts faster."""
+    if os.environ.get("RIGHTPOOL_TEST_KUBECONFIG"):
+        pytest.skip("RIGHTPOOL_TEST_KUBECONFIG names a cluster, and these tests need theirs")
+    if os.geteuid() != 0:
+        pytest.skip("simulated pods answer only in network namespaces, and those need root")
+    running = clusters.up(KINDS, Progress(quiet=True))
+    jobset.up(KINDS, Progress(quiet=True))
+    running.kubectl.apply(admission_policies())
+    yield running
+    if not os.environ.get("KEEP"):
+        clusters.down(KINDS)
+
+
+@pytest.fixture(scope="package")
+def namespace_watch(kubeconfig: Path, machines: None) -> Iterator[NamespaceWatch]:
+    watch = NamespaceWatch(kubeconfig, *optional_resources())
+    yield watch
+    watch.stop()
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(own_cluster: Running) -> Path:
+    return own_cluster.kubeconfig
