@@ -128,13 +128,10 @@ class NodeNeeds(NamedTuple):
         """Labels of the nodeSelector that nodes with these labels lack."""
         return tuple(label for label in self.labels if label not in labels)
 
-    def attracted(self, labels: Labels) -> bool:
-        """Whether the node affinity holds on nodes with these labels."""
-        return not self.terms or meets(self.terms, dict(labels))
-
-    def out_of_reach(self, labels: Labels) -> Terms | None:
-        """Those of the first volume that can't be used on nodes with these labels; None where all can."""
-        return next((terms for terms in self.volumes if not meets(terms, dict(labels))), None)
+    def drawn(self, labels: Labels) -> bool:
+        """Whether the node affinity holds on nodes with these labels, and that of every volume."""
+        values = dict(labels)
+        return all(meets(terms, values) for terms in (self.terms, *self.volumes) if terms)
 
     def short_of(self, shape: NodeShape) -> tuple[str, int, int] | None:
         """The first resource that the nodes have too little of, what a pod requests and what a node has."""
@@ -152,8 +149,7 @@ class NodeNeeds(NamedTuple):
         """Whether the scheduler could ever put a pod there."""
         return (
             not self.unselected(shape.labels)
-            and self.attracted(shape.labels)
-            and self.out_of_reach(shape.labels) is None
+            and self.drawn(shape.labels)
             and self.short_of(shape) is None
             and self.repelled(shape) is None
         )

@@ -10,7 +10,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.pool import AcceleratorPoolSpec
 from rightpool.hardware.inventory import build_pools
 from rightpool.hardware.node import NodeFacts
-from rightpool.hardware.node_needs import NodeNeeds
+from rightpool.hardware.node_needs import NodeNeeds, terms_of
 from rightpool.hardware.node_shapes import with_node_shapes
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.room import Room
@@ -67,9 +67,12 @@ def asking(pod: Body, chips: int = 4, resources: Body | None = None) -> Any:
     return spec(chips=chips, workload={"job": {"chipsPerReplica": chips, "replicas": 1, "template": template}})
 
 
+def selecting(*asks: Body) -> Body:
+    return {"nodeSelectorTerms": [{"matchExpressions": list(asks)}]}
+
+
 def required(*asks: Body) -> Body:
-    terms = {"nodeSelectorTerms": [{"matchExpressions": list(asks)}]}
-    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selecting(*asks)}}}
 
 
 @pytest.mark.parametrize(
@@ -117,6 +120,24 @@ def test_a_running_job_is_not_sent_where_its_pods_can_never_be(
     assert find(assessment, "a100", 8).rejection is None or reason(assessment, "a100") is not why
     grown = judged(job, pools([*A100S, *A10GS], job, most=64))
     assert (reason(grown, "a10g") is why) == (why is RejectionReason.NODE_RESOURCES), "new nodes are as large"
+
+
+def test_volumes_and_affinity_have_to_hold_on_one_node() -> None:
+    one, other = (terms_of(selecting({"key": key, "operator": "In", "values": ["x"]})) for key in "ab")
+    nowhere = terms_of(selecting({"key": "c", "operator": "Exists"}))
+    apart = [node("n0", "a100", 8, LARGE, a="x"), node("n1", "a100", 8, LARGE, b="x")]
+    both = [*apart, node("n2", "a100", 8, LARGE, a="x", b="x")]
+    for volumes, nodes, why in (
+        ((one,), apart, None),
+        ((one, other), apart, RejectionReason.VOLUME_ELSEWHERE),
+        ((one, other), both, None),
+        ((nowhere,), both, RejectionReason.VOLUME_ELSEWHERE),
+    ):
+        job = fresh(made=asking({}))
+        job = replace(job, needs=job.needs.bound_to(volumes))
+        assessment = judged(job, pools(nodes, job))
+        assert reason(assessment, "a100") is why
+        assert judged(job, pools(nodes, job, most=64)).decision.action is Action.START, "new nodes may differ"
 
 
 DEDICATED = {"key": "dedicated", "value": "vision", "effect": "NoSchedule"}
@@ -182,7 +203,7 @@ def test_requests_are_counted_as_the_scheduler_does() -> None:
 )
 def test_expressions_hold_as_the_scheduler_reads_them(ask: Body, holds: bool) -> None:
     needs = NodeNeeds.of({"spec": required({"key": "k", **ask})})
-    assert needs.attracted(frozenset({("k", "5")})) is holds
+    assert needs.drawn(frozenset({("k", "5")})) is holds
 
 
 @pytest.mark.parametrize("pod", [{"containers": "x"}, {"affinity": []}, {"nodeSelector": 5}, {"tolerations": {"a": 1}}])

@@ -3,12 +3,12 @@
 They are asked once for all jobs of equal shape. Each says by its type what would have to change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.revision import Revision
-from rightpool.hardware.node_needs import meets
+from rightpool.hardware.node_needs import NodeNeeds, meets
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import keeps_together
 from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, vendor_named
@@ -136,37 +136,45 @@ def node_gate(shape: Shape, pool: Pool) -> Rejection | None:
         given = pool.node_selector.get(key, value)
         if given != value:
             return SelectorContradicted(pool.name, key, given, value)
-    labels = pool.node_selector
-    if needs.terms and not meets(needs.terms, labels, others=True):
-        return AffinityUnmatched(pool.name, needs.terms)
-    for terms in needs.volumes:
-        if not meets(terms, labels, others=True):
-            return VolumeElsewhere(pool.name, terms)
+    elsewhere = _elsewhere(needs, pool, (pool.node_selector,), others=True)
+    if elsewhere is not None:
+        return elsewhere
     shapes = list(pool.shapes)
     if not shapes or any(needs.fit(node) for node in shapes):
         return None
-    short = [needs.short_of(node) for node in shapes]
     if not pool.growable:
         selected = [node for node in shapes if not needs.unselected(node.labels)]
         if not selected:
             there: frozenset[tuple[str, str]] = frozenset().union(*(node.labels for node in shapes))
             return SelectorUnmatched(pool.name, tuple(sorted(set(needs.labels) - there)) or needs.labels)
-        drawn = [node for node in selected if needs.attracted(node.labels)]
-        if not drawn:
-            return AffinityUnmatched(pool.name, needs.terms)
-        unreached = [needs.out_of_reach(node.labels) for node in drawn]
-        if unreached[0] is not None and all(unreached):
-            return VolumeElsewhere(pool.name, unreached[0])
-        drawn = [node for node, terms in zip(drawn, unreached, strict=True) if terms is None]
-        short = [needs.short_of(node) for node in drawn]
-        repelled = [taint for node in drawn if needs.short_of(node) is None and (taint := needs.repelled(node))]
+        elsewhere = _elsewhere(needs, pool, [dict(node.labels) for node in selected])
+        if elsewhere is not None:
+            return elsewhere
+        shapes = [node for node in selected if needs.drawn(node.labels)]
+        if not shapes:  # each holds somewhere, and nowhere all
+            return VolumeElsewhere(pool.name, needs.volumes[0])
+        repelled = [taint for node in shapes if needs.short_of(node) is None and (taint := needs.repelled(node))]
         if repelled:
             return NodesTainted(pool.name, repelled[0])
+    short = [needs.short_of(node) for node in shapes]
     lacking = [one for one in short if one is not None]
     if len(lacking) < len(short):
         return None
     name, asked, most = max(lacking, key=lambda one: one[2])
     return NodesShort(pool.name, name, asked, most)
+
+
+def _elsewhere(
+    needs: NodeNeeds, pool: Pool, nodes: Iterable[Mapping[str, str]], *, others: bool = False
+) -> Rejection | None:
+    """What of affinity and volumes holds on none of the nodes with these labels. others: they may have more."""
+    there = tuple(nodes)
+    if needs.terms and not any(meets(needs.terms, labels, others=others) for labels in there):
+        return AffinityUnmatched(pool.name, needs.terms)
+    for terms in needs.volumes:
+        if not any(meets(terms, labels, others=others) for labels in there):
+            return VolumeElsewhere(pool.name, terms)
+    return None
 
 
 def open_to(shape: Shape, pool: Pool) -> Pool:

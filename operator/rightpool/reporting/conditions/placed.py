@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import floor, inf
 from typing import Final
 
@@ -38,32 +38,50 @@ _SOON: Final = "the result follows in a moment: if not, see that Kubernetes' {ki
 
 
 def placed(job: Job, context: Context) -> Statement:
+    return next(found for rule in _RULES if (found := rule(job, context)) is not None)
+
+
+def _unreadable(job: Job, context: Context) -> Statement | None:
+    """What the user wrote, or what is stored, can't be used."""
     if job.invalid is not None:
         return Statement("False", Reason.INVALID_SPEC, f"{job.invalid}; nothing is done until it is corrected")
     wrong = contradiction(job) if job.state.finished is None and not job.deleting else None
-    if wrong is not None:
-        text = contradiction_text(wrong, job)
-        return Statement("Unknown", Reason.INVALID_STATUS, f"{text}; what runs is left as it is until then")
+    if wrong is None:
+        return None
+    text = contradiction_text(wrong, job)
+    return Statement("Unknown", Reason.INVALID_STATUS, f"{text}; what runs is left as it is until then")
+
+
+def _over(job: Job, context: Context) -> Statement | None:
+    """The job has ended, is ending, or is stopped."""
     if job.state.finished is not None:
         reason = Reason.JOB_COMPLETED if job.state.finished == COMPLETED else Reason.JOB_FAILED
         return Statement("False", reason, "the job has ended and holds no chips")
     stuck = unended(job, context.now)
     if stuck is not None and not _all_run(job):
         return Statement("False", Reason.PODS_NOT_ENDING, unended_text(stuck))
-    if job.deleting or job.stops:
-        return _stopped(job, context)
-    if context.problem is not None and not _all_run(job):
+    return _stopped(job, context) if job.deleting or job.stops else None
+
+
+def _running(job: Job, context: Context) -> Statement | None:
+    if not _all_run(job):
+        return None
+    assert job.state.revision is not None
+    completed = job.revision(job.state.revision.revision).completed
+    also = f"; {completed} of {job.state.revision.placement.replicas} pods have completed" if completed else ""
+    return Statement("True", Reason.RUNNING, f"{_place(job.state.revision)}{also}")
+
+
+def _without_child(job: Job, context: Context) -> Statement | None:
+    """There is no place, or no child for it that Kubernetes would make pods of."""
+    if context.problem is not None:
         return Statement("Unknown", Reason.OPERATOR_FAILED, operator_failed(context.problem))
     refusal = job.observed.refusal
-    if refusal is not None and not _all_run(job):
+    if refusal is not None:
         return Statement("False", refusal.reason, refusal.message)
     if job.state.revision is None:
         return _unplaced(job, context)
-    state = job.revision(job.state.revision.revision)
-    place, at = _place(job.state.revision), f"r{job.state.revision.revision} on {job.state.revision.placement.pool}"
-    if _all_run(job):
-        completed = f"; {state.completed} of {job.state.revision.placement.replicas} pods have completed"
-        return Statement("True", Reason.RUNNING, f"{place}{completed if state.completed else ''}")
+    at, state = _at(job.state.revision), job.revision(job.state.revision.revision)
     if job.queued:
         again = "" if job.state.revision.since is None else " again"
         message = f"{at}: queue {job.spec.queue_name} has not admitted it{again} yet"
@@ -77,6 +95,13 @@ def placed(job: Job, context: Context) -> Statement:
         return Statement("False", Reason.STARTING, message)
     if not state.exists and job.observed.pool_problem is not None:
         return Statement("False", Reason.NO_FEASIBLE_POOL, f"{at}: {job.observed.pool_problem}, or allow other pools")
+    return None
+
+
+def _obstructed(job: Job, context: Context) -> Statement | None:
+    """Something is known to be in the way of its pods."""
+    assert job.state.revision is not None
+    at, state = _at(job.state.revision), job.revision(job.state.revision.revision)
     foreign = foreign_pod(job)
     if foreign is not None:
         return Statement("False", Reason.FOREIGN_POD, f"{at}: {foreign_pod_text(foreign)}")
@@ -84,17 +109,23 @@ def placed(job: Job, context: Context) -> Statement:
     crash = state.crash
     if crash is not None and not unschedulable and context.now - crash.at < CRASH_SECONDS:
         return Statement("False", Reason.CRASH_LOOP, f"{at}: {_crashed(job, crash)}")
-    if state.blocked is not None and state.unseen is not None:
-        return Statement("False", Reason.SCHEDULER_SILENT, f"{at}: {state.blocked}")
-    if state.blocked is not None and state.unmade:
-        return Statement("False", Reason.PODS_REFUSED, f"{at}: {state.blocked}")
-    if state.blocked is not None and state.refused:
-        return Statement("False", Reason.CONTAINER_NOT_STARTED, f"{at}: {state.blocked}")
-    if state.blocked is not None:
-        # The scheduler calls a pod unschedulable for a volume, too, and no chip that comes free would help it.
-        waiting = unschedulable and "persistentvolumeclaim" not in state.blocked.lower()
-        reason = Reason.WAITING_FOR_CAPACITY if waiting else Reason.STARTING
-        return Statement("False", reason, f"{at}: {state.blocked}")
+    if state.blocked is None:
+        return None
+    # The scheduler calls a pod unschedulable for a volume, too, and no chip that comes free would help it.
+    waiting = unschedulable and "persistentvolumeclaim" not in state.blocked.lower()
+    kinds = (
+        (state.unseen is not None, Reason.SCHEDULER_SILENT),
+        (state.unmade, Reason.PODS_REFUSED),
+        (state.refused, Reason.CONTAINER_NOT_STARTED),
+        (waiting, Reason.WAITING_FOR_CAPACITY),
+        (True, Reason.STARTING),
+    )
+    return Statement("False", next(reason for so, reason in kinds if so), f"{at}: {state.blocked}")
+
+
+def _starting(job: Job, context: Context) -> Statement:
+    assert job.state.revision is not None
+    at, state = _at(job.state.revision), job.revision(job.state.revision.revision)
     running = f"{state.running} of {job.state.revision.placement.replicas} pods run"
     began = _began(job.state.revision, state)
     why = "; ".join(_causes(job, state, late=context.now - began > LATE_SECONDS))
@@ -104,6 +135,17 @@ def placed(job: Job, context: Context) -> Statement:
             "False", Reason.START_DEADLINE_EXCEEDED, f"{at}: {running} since {instant(began)}; {why or silent}"
         )
     return Statement("False", Reason.STARTING, f"{at}: {running}{f'; {why}' if why else ''}")
+
+
+# The first that has something to say.
+_RULES: Final[tuple[Callable[[Job, Context], Statement | None], ...]] = (
+    _unreadable,
+    _over,
+    _running,
+    _without_child,
+    _obstructed,
+    _starting,
+)
 
 
 def placed_until(job: Job, now: float) -> float:
@@ -206,6 +248,10 @@ def _crashed(job: Job, crash: Crash) -> str:
     lines = crash.output.splitlines()
     output = f"; {lines[-1].strip()}" if lines else ""
     return f"{crash}, has failed {times}{most} and is started again{output}"
+
+
+def _at(ref: Revision) -> str:
+    return f"r{ref.revision} on {ref.placement.pool}"
 
 
 def _place(ref: Revision) -> str:

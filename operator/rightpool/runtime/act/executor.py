@@ -124,22 +124,7 @@ class Executor:
         if self._not_installed(job) is not None:
             return False
         if isinstance(command, EnsureRevision):
-            child = self._store.child(job.key, job.uid, command.ref.revision)
-            if self._refusals.recent(job, command.ref.revision):
-                return False
-            queued = job.spec.queue_name is not None
-            if child is None:
-                if queued and command.suspend:
-                    return False  # its queue would start it
-                # Without its pool no child can be built. The state machine chooses another placement.
-                return job.observed.pool_problem is None or command.ref != job.state.revision
-            if child.ended:
-                return False
-            if self._services.lacking(job, command, child):
-                return True
-            if queued:
-                return hold_wanted(command.suspend, child) is not None
-            return command.suspend != child.state.suspended
+            return self._ensuring_needed(job, command)
         if isinstance(command, EndRevision):
             child = self._to_end(job, command)
             return child is not None and not child.deleting
@@ -187,6 +172,24 @@ class Executor:
                 self._metrics.commands.labels(name, "done").inc()
         finally:
             self._store.tell(job.key)  # refusals, checks and the sidecars' answers are known by this alone
+
+    def _ensuring_needed(self, job: Job, command: EnsureRevision) -> bool:
+        child = self._store.child(job.key, job.uid, command.ref.revision)
+        if self._refusals.recent(job, command.ref.revision):
+            return False
+        queued = job.spec.queue_name is not None
+        if child is None:
+            if queued and command.suspend:
+                return False  # its queue would start it
+            # Without its pool no child can be built. The state machine chooses another placement.
+            return job.observed.pool_problem is None or command.ref != job.state.revision
+        if child.ended:
+            return False
+        if self._services.lacking(job, command, child):
+            return True
+        if queued:
+            return hold_wanted(command.suspend, child) is not None
+        return command.suspend != child.state.suspended
 
     # --- EnsureRevision ----------------------------------------------------------------------------------------------
 
