@@ -14,7 +14,7 @@ from rightpool.cli.table import Page
 from rightpool.planning.offers.flops_texts import unknown_flops_text
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Quality
-from rightpool.reporting.status import EXPECTED
+from rightpool.reporting.profile_status import EXPECTED
 
 RATIO: Final = "ratio"
 

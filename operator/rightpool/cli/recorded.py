@@ -19,7 +19,7 @@ from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.reporting.diagnosis_texts import RecordedFinding
-from rightpool.reporting.status import FAULTS, FIELDS, OTHERS
+from rightpool.reporting.profile_status import FAULTS, FIELDS, OTHERS
 from rightpool.reporting.stored_job import StoredJob
 
 _STEADINESS: Final[Mapping[str, Steadiness]] = {

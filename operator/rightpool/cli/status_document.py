@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any
 
 from rightpool.api.placement import CapacityType
-from rightpool.api.record import Record, wire_name
+from rightpool.api.record import HINTS, Record, wire_name
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import plain
 
@@ -33,5 +33,4 @@ def _complete(found: dict[str, Any], part: Record) -> None:
 
 @cache
 def _names(kind: type) -> tuple[tuple[str, str], ...]:
-    hints = get_type_hints(kind, include_extras=True)
-    return tuple((name, wire_name(name, hint)) for name, hint in hints.items())
+    return tuple((name, wire_name(name, hint)) for name, hint in HINTS[kind].items())

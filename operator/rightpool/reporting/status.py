@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -16,7 +15,7 @@ from rightpool.api.conditions import Condition, ConditionType, Reason, set_condi
 from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
-from rightpool.api.quantities import format_cents, format_duration, format_money
+from rightpool.api.quantities import format_cents, format_money
 from rightpool.api.status import (
     ColumnsStatus,
     OutlookStatus,
@@ -25,7 +24,6 @@ from rightpool.api.status import (
     Recommendation,
     measured_now,
 )
-from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits
 from rightpool.api.value_object import value_object
 from rightpool.api.wording import sentence, share, short_place
 from rightpool.api.work_unit import WorkUnit
@@ -35,38 +33,15 @@ from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.judge.forecast import forecast
 from rightpool.planning.judge.progress import goodput, progress_of
 from rightpool.planning.offers.assessment import Assessment
-from rightpool.profiles.health import NOT_THROTTLED, throttling
-from rightpool.profiles.profile import Profile
-from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.conditions.context import Context, complete_profile
 from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.decision_texts import decision_text
+from rightpool.reporting.profile_status import profile_status
 from rightpool.reporting.recovery import carried_over, still_applies
 from rightpool.reporting.shown import shown_values
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.write_policy import ShownValues
 
-# Fields of ProfileStatus, in the order in which people are shown them → what they are a reading of.
-FIELDS: Final[Mapping[str, Field]] = {
-    "samples_per_second": Field.SAMPLES_PER_SECOND,
-    "steps_per_second": Field.STEPS_PER_SECOND,
-    "step_seconds": Field.STEP_SECONDS,
-    "chip_busy": Field.CHIP_BUSY,
-    "compute_active": Field.COMPUTE_ACTIVE,
-    "matrix_active": Field.MATRIX_ACTIVE,
-    "memory_bandwidth": Field.MEMORY_BANDWIDTH,
-    "memory_used_bytes": Field.MEMORY_USED,
-    "power_watts": Field.POWER,
-    "exposed_communication": Field.EXPOSED_COMMUNICATION,
-    "input_wait": Field.INPUT_WAIT,
-    "saving": Field.SAVING,
-}
-FAULTS: Final[Mapping[str, Field]] = {"throttle": Field.THROTTLE, "clock": Field.CLOCK}
-"""Recorded where a fault throttles chips: predictions and verdicts then go by them."""
-OTHERS: Final[Mapping[str, Field]] = {"others": Field.OTHERS}
-"""Recorded where others work on a chip so much that nothing is decided by the profile."""
-EXPECTED: Final = tuple(field for field in FIELDS.values() if field not in (Field.STEPS_PER_SECOND, Field.SAVING))
-"""Those that are said to be missing. Steps a second stand in for samples a second, and not every program saves."""
 _PROPOSING: Final = frozenset({Action.MOVE, Action.RESIZE, Action.HOLD})
 
 
@@ -102,7 +77,7 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         applying = list(carried_over(before, applying))
     kept = {condition.type for condition in applying}
     stored_conditions = (condition for condition in before.conditions if condition.type in kept)
-    profile, per_million = _profile(job, context.assessment), _per_million(job)
+    profile, per_million = profile_status(job, context.assessment), _per_million(job)
     recommendation = _recommendation(job, context.assessment, context.now)
     ref, placed = job.state.revision, before.state.revision
     if still:
@@ -195,58 +170,6 @@ def _per_million(job: Job) -> float | None:
         return None  # the rate of one place and the price of another give nothing
     rate = job.observed.profile.throughput
     return None if rate is None else measured_cost_per_million(rate.value, job.state.revision.cost_per_hour)
-
-
-def _profile(job: Job, assessment: Assessment | None) -> ProfileStatus | None:
-    profile = job.observed.profile
-    if profile is None or profile.newest is None or not profile.readings:
-        return None
-    if job.state.revision is not None and profile.key.revision != job.state.revision.revision:
-        return None
-    shown = {
-        **FIELDS,
-        **({} if throttling(profile) == NOT_THROTTLED else FAULTS),
-        **({} if profile.shared is None else OTHERS),
-    }
-    readings = profile.readings
-    values: dict[str, Any] = {}
-    derived = []
-    for name, field in shown.items():
-        reading = readings.get(field)
-        if reading is not None:
-            values[name] = reading.value
-            if reading.quality is Quality.DERIVED and name in FIELDS:
-                derived.append(field.value)
-    memory = values.pop("memory_used_bytes", None)
-    joules = profile.joules_per_unit
-    current = None if assessment is None else assessment.current
-    return ProfileStatus(
-        window=format_duration(timedelta(seconds=profile.window)),
-        measured_at=math.floor(profile.newest),
-        memory_used_bytes=None if memory is None else int(memory),
-        joules_per_sample=joules if profile.unit is WorkUnit.SAMPLES else None,
-        joules_per_step=joules if profile.unit is WorkUnit.STEPS else None,
-        scaling_efficiency=None if current is None else current.scaling_efficiency,
-        model_flops_utilization=None if current is None else current.flops_utilization,
-        bottleneck=None if job.observed.diagnosis is None else job.observed.diagnosis.bottleneck.value,
-        model=_model(profile.traits),
-        quality=_quality(profile),
-        derived=tuple(derived),
-        **values,
-    )
-
-
-def _model(traits: ModelTraits) -> ModelTraits | None:
-    if traits == UNKNOWN_TRAITS:
-        return None
-    return altered(traits, model_bytes=None) if traits.model_bytes == traits.parameter_bytes else traits
-
-
-def _quality(profile: Profile) -> str:
-    if not profile.complete:
-        return "Partial"
-    derived = any(reading.quality is Quality.DERIVED for reading in profile.readings.values())
-    return Quality.DERIVED.value if derived else Quality.MEASURED.value
 
 
 def _saving(assessment: Assessment | None, target: Placement) -> float | None:

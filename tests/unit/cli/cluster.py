@@ -55,6 +55,7 @@ class FakeClient:
                 LEASES,
                 EVENTS,
                 CONFIG_MAPS,
+                PERSISTENT_VOLUMES,
             )
         }
         self.forbidden: set[Resource] = set()

@@ -70,6 +70,13 @@ def test_a_command_loads_nothing_of_the_operator() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_explain_loads_nothing_that_makes_a_status_or_carries_a_move_out() -> None:
+    program = "import sys, rightpool.cli.explain; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    rooms = ("rightpool.reporting.status", "rightpool.reporting.conditions", "rightpool.planning.moves")
+    assert [name for name in done.stdout.split() if name.startswith(rooms)] == []
+
+
 def loaded_by(*words: str) -> set[str]:
     """The modules that a process has loaded after this command."""
     program = (
