@@ -1,10 +1,10 @@
-"""The page of the fleet: its sums, its pools, potential savings, and its jobs."""
+"""The page of the fleet: what needs attention, its sums, its pools, potential savings, and its jobs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from rightpool.cli.job_table import Line, document, job_cells, job_columns, jobs
 from rightpool.cli.pools import POOL_COLUMNS, pool_cells
 from rightpool.cli.recommend import OFFER_COLUMNS, Offers, offer_cells, ranked_offers
 from rightpool.cli.table import NOTHING, Column, dollar_cell
+from rightpool.cli.ui.attention import Attention, Need, attention
 from rightpool.cli.ui.sheet import Table
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient
@@ -25,6 +26,8 @@ from rightpool.planning.jobs.job import JobKey
 
 # Of potential savings; the list of jobs has all.
 OFFERS_SHOWN: Final = 10
+# Of what needs attention; how much there is of each kind is said above.
+NEEDS_SHOWN: Final = 12
 # A browser takes half a second to lay out a thousand rows. All are shown where that is asked for.
 JOBS_SHOWN: Final = 200
 
@@ -55,6 +58,8 @@ class FleetPicture:
     """One a job."""
     offers: Offers
     """The recommendations, and what they would save together."""
+    needs: tuple[Attention, ...]
+    """What somebody has to see to, the most urgent first."""
     fleet: FleetView | None
     """None where the pools can't be read."""
     outcomes: Outcomes
@@ -89,6 +94,7 @@ def read_fleet(
         at=now,
         lines=tuple(ranked(jobs.values(), now)),
         offers=ranked_offers(jobs.values()),
+        needs=attention(jobs.values()),
         fleet=fleet,
         outcomes=limits.outcomes,
         breaker=None if limits.stop is None else limits.stop.text(now),
@@ -136,6 +142,26 @@ class JobRow:
     """Texts, in the order of the columns."""
     holds_chips: bool
     """Whether it has chips now."""
+    need: Need | None
+    """The most urgent thing that somebody has to see to."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedRow:
+    """One thing that needs attention."""
+
+    need: Need
+    """The word that is shown, and the class of its colour."""
+    reason: str
+    """In one CamelCase word."""
+    message: str
+    """The evidence, and what can be done."""
+    job: str
+    """The job; of several the first one, by name."""
+    href: str
+    """Path of its page."""
+    others: int
+    """Further jobs that it holds for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +180,12 @@ class FleetPage:
 
     picture: FleetPicture
     """As it was read."""
+    needs: tuple[NeedRow, ...]
+    """The most urgent first."""
+    need_counts: tuple[tuple[Need, int], ...]
+    """Of each kind that there is, how many jobs have it."""
+    needs_more: int
+    """Things that are not in the table."""
     tiles: tuple[Tile, ...]
     """In the order in which they are shown."""
     sums: str
@@ -190,12 +222,20 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
     found = sorted((line for line in lines if _has(line, text.strip().lower())), key=key)
     first = picture.offers[:OFFERS_SHOWN]
     units = name_units(lines)
-    columns = (*job_columns(units), *_MORE_COLUMNS)
-    rows = tuple(_job_row(line, units) for line in (found if everything else found[:JOBS_SHOWN]))
+    needs = {job: each.need for each in reversed(picture.needs) for job in each.jobs}
+    rows = [_job_row(line, units, needs) for line in (found if everything else found[:JOBS_SHOWN])]
+    columns, rows = _filled((*job_columns(units), *_MORE_COLUMNS), rows)
     pools = {} if picture.fleet is None else picture.fleet.pools
     problems = () if picture.fleet is None else picture.fleet.problems
     return FleetPage(
         picture=picture,
+        needs=tuple(_need_row(each) for each in picture.needs[:NEEDS_SHOWN]),
+        need_counts=tuple(
+            (need, count)
+            for need in Need
+            if (count := sum(len(each.jobs) for each in picture.needs if each.need is need))
+        ),
+        needs_more=len(picture.needs) - len(picture.needs[:NEEDS_SHOWN]),
         tiles=tuple(_tiles(picture, lines)),
         sums=jobs_summary(lines),
         pool_columns=_POOL_COLUMNS,
@@ -211,7 +251,7 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
         offer_links=tuple(job_address(key) for key, _ in first),
         offers_more=len(picture.offers) - len(first),
         headers=tuple(_header(column, order) for column in columns),
-        rows=rows,
+        rows=tuple(rows),
         widths=_widths(rows, (column.title for column in columns)) if len(rows) > JOBS_SHOWN else (),
         found=len(found),
         jobs=len(lines),
@@ -252,16 +292,36 @@ def _header(column: Column, order: str) -> Header:
     return Header(column, word, word == order)
 
 
-def _job_row(line: Line, units: bool) -> JobRow:
+def _job_row(line: Line, units: bool, needs: Mapping[JobKey, Need]) -> JobRow:
     unit = f" {line.promised_unit.plural}" if units and line.promised_unit is not None else ""
     costs = (dollar_cell(each, unit) for each in (line.promised_per_million, line.delivered_per_million))
     key = JobKey(line.namespace, line.name)
-    return JobRow(f"job-{key}", job_address(key), (*job_cells(line, units), *costs), line.holds_chips)
+    return JobRow(f"job-{key}", job_address(key), (*job_cells(line, units), *costs), line.holds_chips, needs.get(key))
+
+
+def _need_row(each: Attention) -> NeedRow:
+    first, *others = each.jobs
+    return NeedRow(each.need, each.reason, each.message, str(first), job_address(first), len(others))
+
+
+def _filled(columns: Sequence[Column], rows: list[JobRow]) -> tuple[list[Column], list[JobRow]]:
+    """Without the columns that may be left out and in which no row says anything: with all of them the table would be
+    wider than a screen."""
+    kept = [
+        index
+        for index, column in enumerate(columns)
+        if not (column.drop or column in _MORE_COLUMNS) or any(row.cells[index] != NOTHING for row in rows)
+    ]
+    return (
+        [columns[index] for index in kept],
+        [replace(row, cells=tuple(row.cells[index] for index in kept)) for row in rows],
+    )
 
 
 def _widths(rows: Sequence[JobRow], titles: Iterable[str]) -> tuple[float, ...]:
     """Of each column, in widths of a digit, with room for wider letters."""
-    longest = map(max, zip(map(len, titles), *(map(len, row.cells) for row in rows), strict=True))
+    words = (max(map(len, title.split())) for title in titles)  # titles wrap
+    longest = map(max, zip(words, *(map(len, row.cells) for row in rows), strict=True))
     return tuple(round(1.1 * length + 2.0, 1) for length in longest)
 
 

@@ -18,6 +18,21 @@ BOTTOM: Final = 360.0
 _MARGIN: Final = 10.0
 _BESIDE: Final = 10.0  # factor on both axes, beside the outermost points and ridges
 _LABELS: Final = 8  # on an axis at most
+_ABOVE: Final = 8.0  # of a roof, to the base line of its name
+_ASIDE: Final = 12.0  # of a mark
+_LINE: Final = 17.0  # height of a line of text
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A word in the drawing, kept clear of the other ones."""
+
+    text: str
+    """What it says."""
+    x: float
+    """Where it begins; of a line where it ends."""
+    y: float
+    """Its base line, from the top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +47,8 @@ class RoofLine:
     """Of an SVG polyline."""
     own: bool
     """Whether the job is there."""
+    label: Label
+    """Its name, at the right end of the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +73,8 @@ class Mark:
     """For a reader."""
     of_roof: str
     """Share of what the chip can do at this intensity."""
+    label: Label
+    """The placement, beside the mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +133,8 @@ def roofline_chart(shown: RooflinePlot) -> RooflineChart | None:
     rates = [*(roof.flops for roof in shown.roofs), *(each.low for each in shown.points if each.low > 0.0)]
     up = _axis(rates, BOTTOM, 0.0)
     roofs = {roof.pool: roof for roof in shown.roofs}
+    names = _apart([up.place(roof.flops) - _ABOVE for roof in shown.roofs])
+    sides = _apart([up.place(each.flops) + _LINE / 3.0 for each in shown.points])
     return RooflineChart(
         precision=shown.precision,
         lines=tuple(
@@ -123,10 +144,13 @@ def roofline_chart(shown: RooflinePlot) -> RooflineChart | None:
                 f"{prefixed(roof.bandwidth)}B/s, {'calibrated' if roof.measured else 'by the catalog'}",
                 points=_polyline(roof, ends, across, up),
                 own=bool(shown.points) and roof.pool == shown.points[0].pool,
+                label=Label(roof.pool, WIDTH - _MARGIN, y),
             )
-            for roof in shown.roofs
+            for roof, y in zip(shown.roofs, names, strict=True)
         ),
-        marks=tuple(_mark(each, roofs.get(each.pool), across, up) for each in shown.points),
+        marks=tuple(
+            _mark(each, roofs.get(each.pool), across, up, y) for each, y in zip(shown.points, sides, strict=True)
+        ),
         across=tuple(across.ticks()),
         up=tuple(up.ticks()),
         notes=shown.notes,
@@ -146,10 +170,29 @@ def _polyline(roof: Roof, ends: tuple[float, float], across: _Axis, up: _Axis) -
     return " ".join(f"{across.place(x):.1f},{up.place(y):.1f}" for x, y in corners)
 
 
-def _mark(point: RooflinePoint, roof: Roof | None, across: _Axis, up: _Axis) -> Mark:
+def _apart(wanted: Sequence[float]) -> list[float]:
+    """Base lines from the top, each a line of text from the others and within the drawing, near where they should be.
+
+    What has no room below is moved up.
+    """
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    placed = list(wanted)
+    lowest = _LINE
+    for index in order:
+        placed[index] = lowest = max(wanted[index], lowest)
+        lowest += _LINE
+    highest = BOTTOM - _LINE / 3.0
+    for index in reversed(order):
+        placed[index] = highest = min(placed[index], highest)
+        highest -= _LINE
+    return placed
+
+
+def _mark(point: RooflinePoint, roof: Roof | None, across: _Axis, up: _Axis, label: float) -> Mark:
+    x = across.place(point.intensity)
     return Mark(
         where=point.where,
-        x=across.place(point.intensity),
+        x=x,
         y=up.place(point.flops),
         top=up.place(point.high),
         bottom=up.place(point.low) if point.low > 0.0 else up.start,
@@ -157,4 +200,5 @@ def _mark(point: RooflinePoint, roof: Roof | None, across: _Axis, up: _Axis) -> 
         intensity=f"{point.intensity:.3g}",
         rate=f"{prefixed(point.flops)}FLOP/s",
         of_roof="-" if roof is None else share(point.flops / roof.at(point.intensity)),
+        label=Label(f"{point.where}{' (predicted)' if point.predicted else ' (measured)'}", x + _ASIDE, label),
     )

@@ -20,7 +20,7 @@ from rightpool.cli.ui.fleet import JOBS_SHOWN
 from rightpool.cli.ui.server import Pages, application
 from rightpool.cluster.resources import PROFILED_JOBS
 from tests.patience import PATIENCE
-from tests.unit.cli.cluster import FakeClient, job, running_status
+from tests.unit.cli.cluster import FakeClient, condition, job, running_status
 from tests.unit.cli.ui.pages import abandoned, fleet, pages_of, stories
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -142,6 +142,46 @@ def test_very_many_rows_are_a_table_whose_columns_hold_their_words(browser: Brow
         shown.update()
         assert shown.page.inner_text("main") == updated
         assert shown.errors == []
+
+
+def test_no_column_is_cut_off_on_a_screen_of_1600(browser: Browser) -> None:
+    """With words in every column, the longest that there are."""
+    client, now = stories()
+    body = client.objects[PROFILED_JOBS][0]
+    body["metadata"] |= {"name": "a-rather-long-name-of-a-job-of-somebody", "namespace": "a-long-namespace"}
+    place = {"pool": "a-reserved-pool-of-a100s", "chips": 16, "replicas": 2}
+    body["status"] |= {
+        "conditions": [
+            *(each for each in body["status"]["conditions"] if each["type"] != "TargetsMet"),
+            condition("TargetsMet", "False", "MinModelFlopsUtilizationMissed", "it is 20%, and 30% is declared"),
+        ],
+        "outlook": {"progress": "0.5", "finishAt": "2026-12-25T05:00:00Z"},
+        "recommendation": {"id": "d-9", "action": "Move", "placement": place, "reason": "x", "savings": "0.23"},
+    }
+    body["spec"]["targets"] = {"deadline": "2026-12-25T04:00:00Z", "budget": "1000"}
+    with served(browser, client, pages_of(client, now=now), "light") as shown:
+        shown.page.set_viewport_size({"width": 1600, "height": 1000})
+        shown.open("/")
+        titles = shown.page.eval_on_selector_all("#jobs th", "cells => cells.map((cell) => cell.innerText)")
+        assert len(titles) == 20
+        cut = "all => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)"
+        assert shown.page.eval_on_selector_all(".scroll", cut) == []
+        tops = "all => all.map((one) => [one.innerText, one.getBoundingClientRect().top])"
+        headings = shown.page.eval_on_selector_all("h2", tops)
+        assert headings[0][0].startswith("Needs attention") and headings[0][1] < 200.0
+
+
+def test_the_decision_and_the_labels_of_the_roofline_are_seen(browser: Browser) -> None:
+    client, now = stories()
+    body = next(each for each in client.objects[PROFILED_JOBS] if each["metadata"]["name"] == "resnet50")
+    body["status"]["profile"] |= {"model": {"precision": "bf16"}, "exposedCommunication": "0.02"}
+    with served(browser, client, pages_of(client, now=now), "light") as shown:
+        shown.page.set_viewport_size({"width": 1600, "height": 1000})
+        shown.open("/jobs/vision/resnet50")
+        top = shown.page.eval_on_selector("h2", "one => one.getBoundingClientRect().top")
+        assert shown.page.inner_text("h2 >> nth=0").startswith("Decision:") and top < 300.0
+        labels = shown.page.eval_on_selector_all(".roofline .label", "all => all.map((one) => one.textContent)")
+        assert labels == ["a10g", "a100", "4×a10g (measured)", "4×a100 (predicted)"]
 
 
 def test_an_update_shows_what_is_new_and_keeps_the_focus(shown: Shown) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,10 @@ def test_everything_lies_inside(drawn: list[Roof], marks: list[RooflinePoint]) -
         for corner in line.points.split():
             x, y = map(float, corner.split(","))
             assert LEFT <= x <= WIDTH and 0.0 <= y <= BOTTOM
+    for labels in ([line.label for line in chart.lines], [mark.label for mark in chart.marks]):
+        heights = sorted(label.y for label in labels)
+        assert all(0.0 <= height <= BOTTOM for height in heights)
+        assert all(below - above >= 16.9 for above, below in pairwise(heights)), "none lies on another one"
     for mark in chart.marks:
         assert LEFT <= mark.x <= WIDTH and 0.0 <= mark.top <= mark.y <= mark.bottom <= BOTTOM
 
