@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +20,6 @@ from rightpool.cluster.resources import (
     EVENTS,
     LEASES,
     NODES,
-    PERSISTENT_VOLUMES,
     PLACEMENT_POLICIES,
     PODS,
     PROFILED_JOBS,
@@ -42,22 +42,9 @@ class FakeClient:
     namespaces, `hidden`: in none."""
 
     def __init__(self) -> None:
-        self.objects: dict[Resource, list[Object]] = {
-            kind: []
-            for kind in (
-                PROFILED_JOBS,
-                ACCELERATOR_POOLS,
-                PLACEMENT_POLICIES,
-                NODES,
-                PERSISTENT_VOLUMES,
-                JOBS,
-                PODS,
-                LEASES,
-                EVENTS,
-                CONFIG_MAPS,
-                PERSISTENT_VOLUMES,
-            )
-        }
+        kinds = (PROFILED_JOBS, ACCELERATOR_POOLS, PLACEMENT_POLICIES, NODES, JOBS, PODS, LEASES, EVENTS, CONFIG_MAPS)
+        # Of other kinds there are none.
+        self.objects = defaultdict[Resource, list[Object]](list, {kind: [] for kind in kinds})
         self.forbidden: set[Resource] = set()
         self.hidden: set[Resource] = set()
         self._version = 0
