@@ -262,7 +262,7 @@ class State:
             labels = {contract.LABEL_RANK: str(rank)} if len(by_rank) > 1 else {}
             for part, share in shares.items():
                 samples.append(Sample(contract.STEP_SHARE, {contract.LABEL_PART: part, **labels}, share))
-                quality[contract.STEP_SHARE] = _MEASURED
+                quality[contract.STEP_SHARE] = _MEASURED if self._shares.sure(now) else _DERIVED
         if self._saved is not None:
             samples.append(Sample(contract.CHECKPOINT_TIMESTAMP, {}, self._saved[0]))
             quality[contract.CHECKPOINT_TIMESTAMP] = _MEASURED

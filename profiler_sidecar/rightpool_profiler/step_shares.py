@@ -1,5 +1,6 @@
 """What a step's time goes to: from short traces of the program, and from the waits for its data."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -12,6 +13,7 @@ _MAX_TRACES: Final = 256
 Pace = Callable[[tuple[int, int]], float | None]
 """Seconds of a usual step of a process."""
 _TRACE_LASTS: Final = 600.0  # seconds for which the shares of a trace are valid
+_AGREE: Final = 2  # traces of a process that say the same are sure
 
 
 class StepShares:
@@ -19,25 +21,32 @@ class StepShares:
 
     def __init__(self, interval: float) -> None:
         self.inputs = Inputs(interval)
-        self._traces: dict[int, tuple[float, dict[str, float], float | None]] = {}  # pid → when, shares, step
+        # pid → the newest traces: when, shares, step
+        self._traces: dict[int, deque[tuple[float, dict[str, float], float | None]]] = {}
 
     def add(self, pid: int, shares: dict[str, float], now: float, step: float | None) -> None:
         """Add the shares from a trace of process `pid`. step: seconds that one took while it was traced."""
         if len(self._traces) >= _MAX_TRACES:
             self._traces.clear()
-        self._traces[pid] = (now, shares, step)
+        self._traces.setdefault(pid, deque(maxlen=_AGREE)).append((now, shares, step))
 
     def traced(self, now: float) -> bool | None:
         """Whether a trace is still valid; None where there was none."""
-        return any(now - at <= _TRACE_LASTS for at, *_ in self._traces.values()) if self._traces else None
+        return any(self._valid(pid, now) for pid in self._traces) if self._traces else None
+
+    def sure(self, now: float) -> bool:
+        """Whether no process is told by one trace alone, which may have slowed it in a way of its own."""
+        return all(len(self._valid(pid, now)) != 1 for pid in self._traces)
+
+    def _valid(self, pid: int, now: float) -> list[tuple[dict[str, float], float | None]]:
+        return [(shares, step) for at, shares, step in self._traces.get(pid, ()) if now - at <= _TRACE_LASTS]
 
     def _of(self, pid: int, key: tuple[int, int] | None, now: float, pace: Pace) -> dict[str, float]:
-        """What the trace of a process says, at its usual pace; nothing where none is valid. key: None of one that has
-        ended."""
-        at, shares, step = self._traces.get(pid, (-_TRACE_LASTS - now, {}, None))
-        if now - at > _TRACE_LASTS:
-            return {}
-        return at_usual_pace(shares, slowdown(shares, step, None if key is None else pace(key)))
+        """What the traces of a process say, at its usual pace: that in which it waits least for others. Nothing where
+        none is valid. key: None of one that has ended."""
+        usual = None if key is None else pace(key)
+        paced = [at_usual_pace(shares, slowdown(shares, step, usual)) for shares, step in self._valid(pid, now)]
+        return min(paced, key=lambda shares: shares.get(contract.PART_EXPOSED_COMMUNICATION, 0.0), default={})
 
     def of_pod(self, living: Sequence[Report], now: float, pace: Pace) -> dict[str, float]:
         """The average over all traces, with the leading process' wait for data. pace: of each process."""

@@ -80,7 +80,7 @@ def _one_rank_waits(case: Case) -> Diagnosis | None:
 
 def _by_trace(case: Case) -> Diagnosis | None:
     mean, least = case.value(Field.EXPOSED_COMMUNICATION), case.value(Field.LEAST_EXPOSED)
-    if mean is None or least is None or _alike(case):
+    if mean is None or least is None or not _believed(case):
         return None
     skew = mean - least
     if skew < case.threshold(SKEW, Bottleneck.STRAGGLER) or least > (1.0 - MOSTLY_SKEW) * mean:
@@ -88,11 +88,13 @@ def _by_trace(case: Case) -> Diagnosis | None:
     return Diagnosis(Bottleneck.STRAGGLER, RankNeverWaits(mean, least))
 
 
-def _alike(case: Case) -> bool:
-    """Whether the chips' own counters say that all ranks compute as much. They cover the window, and a trace a few
-    steps, which it slows."""
+def _believed(case: Case) -> bool:
+    """Whether traces may accuse a rank. They cover a few steps, which they slow: the chips' own counters go before, and
+    without these one trace alone is not enough."""
     most, least = case.value(Field.MOST_COMPUTE_ACTIVE), case.value(Field.LEAST_COMPUTE_ACTIVE)
-    return most is not None and least is not None and least >= _ALIKE * most
+    if most is None or least is None:
+        return case.profile.readings[Field.EXPOSED_COMMUNICATION].quality is Quality.MEASURED
+    return least < _ALIKE * most
 
 
 def _by_compute_units(case: Case) -> Diagnosis | None:

@@ -6,7 +6,8 @@ first: none of ours starts beside it, and a running one of ours ends the moment 
 
 CUPTI, once attached, slows every later kernel launch, by a fifth and more in a program that waits for its launches;
 where Kineto was told to tear CUPTI down, no cost could be told from chance (tests/gpu/trace_overhead.py). So that is
-asked for, only a job of several processes is traced, whose communication is worth it, and each process once.
+asked for, only a job of several processes is traced, whose communication is worth it, and each process twice: one trace
+alone accuses nobody.
 
 A trace that a user asks for holds the operators of the host, too, with the shapes of what they take, and what memory is
 allocated and freed, and is taken on a CPU as well. That slows some steps down, which is what was asked for. Memory is
@@ -46,7 +47,7 @@ _LEAN: tuple[dict[str, bool], ...] = (
     {"disable_external_correlation": True},
 )
 
-_taken = False
+_left = 2  # traces of its own that this process still takes
 _leaving = False  # the program ends: nothing is waited for
 
 awaited: Any = None  # a lock that is held until the program begins a backward pass; None while nobody waits for one
@@ -124,8 +125,8 @@ def _forget() -> None:
 
 def begin() -> Session | None:
     """Ask for a trace of the next steps."""
-    global session, _taken
-    if _taken or not _worth_it():
+    global session, _left
+    if _left <= 0 or not _worth_it():
         return None
     module: Any = sys.modules["torch.autograd.profiler"]
     hooks: Any = sys.modules.get(__package__ + ".torch_steps")
@@ -133,7 +134,7 @@ def begin() -> Session | None:
         return None
     if hooks is None or hooks.platform != "cuda":
         return None  # on CPU the operations are the program's own, and tracing them would slow it down
-    _taken = True
+    _left -= 1
     session = Session()
     return session
 

@@ -214,7 +214,7 @@ def test_traces_are_taken_between_steps_and_give_way(make_pod: Callable[..., Pod
             'hooks.platform != "cuda"': "False",
             'use_device="cuda" if cuda else None,': "",
             "use_cpu=requested": "use_cpu=True",
-            "_taken or not _worth_it()": "False",
+            "_left <= 0 or not _worth_it()": "False",
         },
     )
     program = pod.start("-c", _PROFILED)

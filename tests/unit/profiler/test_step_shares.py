@@ -40,11 +40,26 @@ def test_work_in_a_trace_is_a_share_of_the_usual_step() -> None:
     made.add_shares(1, traced, 5.0, 0.25)
     usual = {contract.PART_COMPUTE: 0.55, contract.PART_EXPOSED_COMMUNICATION: 0.25, contract.PART_IDLE: 0.2}
     assert shares(made, 5.0) == pytest.approx(usual)
-    made.add_shares(1, traced, 5.0, 0.05)
+    for _ in range(2):
+        made.add_shares(1, traced, 5.0, 0.05)
     assert shares(made, 5.0) == pytest.approx(traced), "it was no slower"
-    made.add_shares(1, traced, 5.0, 9.0)
+    for _ in range(2):
+        made.add_shares(1, traced, 5.0, 9.0)
     found = shares(made, 5.0)
     assert sum(found.values()) == pytest.approx(1.0) and found[contract.PART_IDLE] == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("distorted", [0, 1])
+def test_what_one_trace_says_is_derived_until_another_has_said_it(distorted: int) -> None:
+    """One of two traces saw a rank wait for half of its step."""
+    made = state()
+    made.apply(report(steps=1), 1.0, 0.0)
+    seen = [{contract.PART_EXPOSED_COMMUNICATION: exposed, contract.PART_COMPUTE: 0.5} for exposed in (0.05, 0.06)]
+    seen[distorted][contract.PART_EXPOSED_COMMUNICATION] = 0.5
+    for number, quality in enumerate(("derived", "measured")):
+        made.add_shares(1, seen[number], 1.0)
+        assert metrics(made, 1.0)[f'rightpool_field_quality{{field="{contract.STEP_SHARE}",quality="{quality}"}}'] == 1
+    assert shares(made, 1.0)[contract.PART_EXPOSED_COMMUNICATION] < 0.1
 
 
 def test_a_step_that_takes_longer_than_the_interval_keeps_its_share_of_input() -> None:

@@ -207,7 +207,7 @@ def test_throttled_but_not_at_the_power_limit() -> None:
     assert found(**WORK, **heat, clock=0.45).finding.text() == (
         "clocks are held down 60% of the time by heat (91 °C) at 420 W of 500 W; at 45% of their maximum"
     )
-    assert "by a hardware slowdown or a power brake" in found(**WORK, throttle=0.6, thermal_throttle=0.0).finding.text()
+    assert "by a slowdown or power brake" in found(**WORK, throttle=0.6, thermal_throttle=0.0).finding.text()
     assert found(**WORK, throttle=0.6).bottleneck is Bottleneck.THROTTLED
     assert found(**WORK, throttle=0.1, power=420.0).bottleneck is Bottleneck.COMPUTE
 
@@ -226,6 +226,25 @@ def test_a_straggler() -> None:
     assert slow.finding.text() == "one of 8 chips is busy 60% of the time, and the mean is 99%"
     assert found(8, **fields, slowest_chip_busy=0.9).bottleneck is Bottleneck.COMPUTE
     assert found(1, **WORK, slowest_chip_busy=0.1).bottleneck is Bottleneck.COMPUTE, "with whom would it be compared?"
+
+
+@pytest.mark.parametrize(
+    ("quality", "counters", "accused"),
+    [
+        (Quality.DERIVED, {}, False),  # one trace alone
+        (Quality.MEASURED, {}, True),
+        (Quality.DERIVED, {"most_compute_active": 0.9, "least_compute_active": 0.72}, True),
+        (Quality.MEASURED, {"most_compute_active": 0.9, "least_compute_active": 0.85}, False),
+    ],
+)
+def test_one_trace_accuses_no_rank_unless_counters_agree(
+    quality: Quality, counters: dict[str, float], accused: bool
+) -> None:
+    traced = profile(2, **WORK, **counters, exposed_communication=0.32, least_exposed=0.01)
+    readings = dict(traced.readings)
+    readings[Field.EXPOSED_COMMUNICATION] = readings[Field.EXPOSED_COMMUNICATION]._replace(quality=quality)
+    diagnosis = diagnose(replace(traced, readings=readings), H200)
+    assert (diagnosis.bottleneck is Bottleneck.STRAGGLER) is accused
 
 
 def test_arithmetic_beside_the_matrix_units() -> None:
