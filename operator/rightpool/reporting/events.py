@@ -156,7 +156,9 @@ def _rescue(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]
         return
     if was is None or was.since != now.since:
         about = "1 pod is" if now.pods == 1 else f"{now.pods} pods are"
-        why = "evicted" if now.node is None else f"node {now.node} is drained"
+        threat = new.observed.threat
+        evicted = "evicted" if threat is None or threat.cause is None else threat.cause
+        why = evicted if now.node is None else f"node {now.node} is drained"
         note = f"{about} about to be lost ({why}): the program is asked to save"
         yield Event(regarding, "SaveRequested", "Save", note, warning=True, subject="rescue")
     elif now.over and not was.over and now.saved_at is not None:

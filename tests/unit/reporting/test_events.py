@@ -14,6 +14,7 @@ from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.trace import Trace, TraceRanks, TraceReason, TraceState, TraceSummary
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.threat import Threat
 from rightpool.reporting.events import JobEvents
 from rightpool.reporting.stored_job import read_job
 from tests.unit.planning.jobs import changed
@@ -204,6 +205,10 @@ def test_a_rescue_has_an_event_when_it_is_asked_for_and_one_for_what_came_of_it(
     assert events_of(job(rescue=saved), job()) == []
     (event,) = JobEvents().events({}, job(), job(rescue=asked), (), ())
     assert event.note == "2 pods are about to be lost (node gpu-7 is drained): the program is asked to save"
+    by = "default-scheduler: preempting to accommodate a higher priority pod"
+    preempted = changed(job(rescue=Rescue(1, 1, 1.8e9)), threat=Threat(1, cause=by))
+    (event,) = JobEvents().events({}, job(), preempted, (), ())
+    assert event.note == f"1 pod is about to be lost ({by}): the program is asked to save" and len(event.note) <= 160
 
 
 def test_a_lost_pod_and_a_resume_have_an_event() -> None:

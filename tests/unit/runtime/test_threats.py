@@ -71,6 +71,10 @@ def test_a_cordoned_node_is_drained_whatever_pods_tolerate() -> None:
 
 
 def test_pods_that_are_evicted_or_preempted() -> None:
+    by = "default-scheduler: preempting to accommodate a higher priority pod"
+    preempted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": by}
+    assert threat([pod(status={"conditions": [preempted]})]) == Threat(1, cause=by)
+    assert threat([pod(status={"conditions": [{**preempted, "message": ""}]})]) == Threat(1, cause=preempted["reason"])
     assert threat([pod(**LEAVING), pod(uid="pod-2", **DISRUPTED), pod(uid="pod-3")]) == Threat(2)
     assert threat([pod(phase="Failed", **DISRUPTED)]) is None
 

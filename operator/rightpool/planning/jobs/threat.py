@@ -12,3 +12,6 @@ class Threat:
 
     node: str | None = None
     """The first by name of the nodes that are drained; None where the pods themselves are evicted."""
+
+    cause: str | None = None
+    """Kubernetes' words about who evicts or preempts a pod; None where it has none."""

@@ -31,6 +31,7 @@ from rightpool.runtime.observe.pod_status import (
     restarts_of,
     runs_on,
     true_since,
+    true_words,
     unprepared,
     unready,
     unschedulable_since,
@@ -118,6 +119,9 @@ class PodFacts:
 
     disrupted: bool = False
     """Whether Kubernetes says that it is to be evicted or preempted."""
+
+    disruption: str | None = None
+    """Kubernetes' words about who does that."""
 
     disrupted_at: float | None = None
     """Unix seconds when Kubernetes said so, of a pod that has ended, too."""
@@ -248,6 +252,7 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         refused=block.refused,
         own_block=block.own,
         disrupted=not done and condition_is_true(status.get("conditions") or (), "DisruptionTarget"),
+        disruption=None if done else true_words(status, "DisruptionTarget"),
         disrupted_at=true_since(status, "DisruptionTarget"),
         tolerations=() if done else _staying(spec),
         due=unix_time_of(metadata.get("deletionTimestamp")),

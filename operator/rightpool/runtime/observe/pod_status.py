@@ -16,6 +16,7 @@ _STUCK: Final = frozenset(
 )
 _OF_IMAGES: Final = frozenset({"ImagePullBackOff", "ErrImagePull"})
 _CRASHING: Final = "CrashLoopBackOff"
+MAX_WORDS: Final = 90  # characters of a condition that a sentence quotes
 MAX_OUTPUT: Final = 400  # characters of a container's last output
 
 
@@ -70,6 +71,14 @@ def true_since(status: Mapping[str, Any], kind: str) -> float | None:
     for condition in status.get("conditions") or ():
         if condition.get("type") == kind and condition.get("status") == "True":
             return unix_time_of(condition.get("lastTransitionTime"))
+    return None
+
+
+def true_words(status: Mapping[str, Any], kind: str) -> str | None:
+    """What a condition that is True says, or its reason."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == kind and condition.get("status") == "True":
+            return str(condition.get("message") or condition.get("reason") or "")[:MAX_WORDS] or None
     return None
 
 

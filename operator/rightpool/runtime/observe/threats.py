@@ -29,6 +29,7 @@ def threat_to(pods: Iterable[PodFacts], drained: Mapping[str, tuple[Taint, ...]]
     """The threat to these pods of one Revision that nobody ends on purpose; None where there is none."""
     nodes: list[str] = []
     evicted = 0
+    causes: list[str] = []
     for pod in pods:
         if pod.done or pod.node is None:
             continue
@@ -36,9 +37,10 @@ def threat_to(pods: Iterable[PodFacts], drained: Mapping[str, tuple[Taint, ...]]
             nodes.append(pod.node)
         elif pod.deleting or pod.disrupted:
             evicted += 1
+            causes += [] if pod.disruption is None else [pod.disruption]
     if not nodes and not evicted:
         return None
-    return Threat(len(nodes) + evicted, min(nodes, default=None))
+    return Threat(len(nodes) + evicted, min(nodes, default=None), min(causes, default=None))
 
 
 def _leaves(pod: PodFacts, taints: tuple[Taint, ...]) -> bool:
