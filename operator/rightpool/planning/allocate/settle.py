@@ -142,34 +142,19 @@ class _Settlement:
 
     def _selected(self, job: Job, evaluated: Evaluated, before: Assessment | None) -> Assessment:
         """What the job would get by itself. before: what it got in the last cycle, kept where nothing has changed."""
-        if before is not None and before.evaluated is not evaluated:
+        if before is not None and (before.evaluated is not evaluated or before.waits_for is not None):
             before = None
-        if before is not None and self._has_same_room(job, evaluated, before):
+        migration = job.state.migration
+        # `fits` goes by the pools, by what is promised in them, and by what an evaluation is kept for.
+        same = migration is None and self.same.issuperset(place.pool for place in evaluated.places)
+        if before is not None and before.way_back is None and same:
             return before
-        fits = self.room.fits(job, evaluated.places)
-        back = None
-        if job.state.migration is not None and job.state.migration.returns:
-            back = self.room.fits(job, (job.state.migration.source.placement,))[0]
-        if (
-            before is None
-            or before.fits != fits
-            or before.way_back != back
-            or before.waits_for is not None
-            or any(before.kept)
-        ):
-            return select(job, evaluated, self.fleet.policy, fits, way_back=back)
-        return before
-
-    def _has_same_room(self, job: Job, evaluated: Evaluated, before: Assessment) -> bool:
-        """Whether `fits` would say again what it said: it goes by the pools, by what is promised in them, and by what
-        an evaluation is kept for."""
-        return (
-            job.state.migration is None
-            and before.way_back is None
-            and before.waits_for is None
-            and not any(before.kept)
-            and self.same.issuperset(place.pool for place in evaluated.places)
-        )
+        fits, back = self.room.fits(job, evaluated.places), None
+        if migration is not None and migration.returns:
+            back = self.room.fits(job, (migration.source.placement,))[0]
+        if before is not None and (before.fits, before.way_back) == (fits, back):
+            return before
+        return select(job, evaluated, self.fleet.policy, fits, way_back=back)
 
     def _asks(self) -> Iterator[Ask]:
         """The jobs that ask for chips."""
