@@ -43,6 +43,7 @@ JOBS = {
     "growing batch": 8,
     "learning": 8,
     "spot taken": 12,
+    "queue": 30,
 }
 ONLY = {
     "hangs": ("quiet", "long-eval"),
@@ -60,6 +61,7 @@ ONLY = {
     "growing batch": ("quiet", "ar-10m"),
     "learning": ("quiet", "ar-10m"),
     "spot taken": ("quiet", "ar-10m"),
+    "queue": ("quiet",),
 }
 WORKERS = 2
 

@@ -77,6 +77,8 @@ BARS: Final = {
     "quick to restart, on spot in the end": Bar(least=1.0),
     "saved where spot is taken": Bar(least=0.9, most=1.1, share=False),
     "cost against staying where spot is taken": Bar(most=0.95, share=False),
+    "wait of 1 chip, ends declared ÷ unknown": Bar(most=0.65, share=False),
+    "wait of 8 chips, ends declared ÷ unknown": Bar(most=1.05, share=False),
     # Never worse than none.
     "cost with learning ÷ without, with counters": Bar(most=1.001, share=False),
     "cost with learning ÷ without, without counters": Bar(most=1.001, share=False),

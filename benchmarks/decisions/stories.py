@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.decisions.afterwards import fading, gone, growing, learning, mistyped
 from benchmarks.decisions.interruptions import taken
 from benchmarks.decisions.prices import daily, for_good, hourly, meanwhile
+from benchmarks.decisions.queue import queued
 from benchmarks.decisions.trace import Trace
 from benchmarks.decisions.world import BEGAN, HOUR, OPEN, STEP, Maker, pool, world
 from rightpool.api.placement import Placement
@@ -376,4 +377,5 @@ STORIES: Final[Mapping[str, Story]] = {
     "growing batch": growing,
     "learning": learning,
     "spot taken": taken,
+    "queue": queued,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from rightpool.api.placement import Placement
@@ -95,6 +96,7 @@ class SimulatedChild:
             succeeded=self.succeeded,
             blocked="Unschedulable: no node has enough free chips" if waiting else None,
             unschedulable_since=self.unschedulable_since if waiting else None,
+            nodes=None if waiting or gone else {f"node-{n}": c for n, c in Counter(self.nodes).items()},
             disrupted_at=self.disrupted_at,
             started_at=self.created_at,
         )

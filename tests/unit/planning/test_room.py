@@ -209,3 +209,26 @@ def test_a_plan_that_is_kept_gives_what_was_kept_free_back() -> None:
     assert actions(plan(fleet([small], pools, FREE), first)) == {"small": Action.START}
     again = plan(fleet([large, small], pools, FREE), first)
     assert again.assessments[small.key].decision == first.assessments[small.key].decision
+
+
+def with_end(seconds: int) -> ProfiledJobSpec:
+    """Of two chips, for at most so long."""
+    limit = {"activeDeadlineSeconds": seconds}
+    template = {"spec": {"containers": [{"name": "trainer", "image": "x"}]}}
+    return spec(2, workload={"job": {"chipsPerReplica": 2, "template": template, **limit}}, elasticity={})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "action"), [(3600, Action.START), (7300, Action.HOLD), (None, Action.HOLD)], ids=["ends", "later", "?"]
+)
+def test_chips_that_are_kept_free_are_lent_to_who_ends_before_they_are_needed(
+    seconds: int | None, action: Action
+) -> None:
+    """On the node with the most free chips runs a job that ends in two hours: only then the large one can start."""
+    large = fresh("large", fixed(8), created_at=NOW - 86_400.0)
+    runs = running(Placement("a100", 2, 1), made=with_end(3 * 3600), name="runs")
+    child = RevisionState(1, True, active=1, running=1, nodes={"n0": 2}, started_at=NOW - 3600.0)
+    runs = changed(runs, revisions={1: child})
+    small = fresh("small", fixed(2) if seconds is None else with_end(seconds), created_at=NOW - 30)
+    made = plan(fleet([large, runs, small], {"a100": nodes(6)}, FREE))
+    assert actions(made)["small"] is action and actions(made)["large"] is Action.HOLD

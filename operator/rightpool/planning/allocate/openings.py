@@ -102,12 +102,15 @@ class Openings:
             self._use(tightest, here * each, taken)
         return taken
 
-    def keep(self, nodes: int, extra: Mapping[str, int], needs: NodeNeeds) -> dict[str, int]:
-        """Use up all that is free on so many nodes: those on which the most is, with what is the asker's own."""
+    def keep(
+        self, nodes: int, extra: Mapping[str, int], needs: NodeNeeds, before: frozenset[str] = frozenset()
+    ) -> dict[str, int]:
+        """Use up all that is free on so many nodes: those kept before, then those on which the most is, with what is
+        the asker's own."""
         kinds = self._suiting(needs)
         names = [name for name in self._free if self._kind[name] in kinds]
-        names.sort(key=lambda name: (-self._free[name] - extra.get(name, 0), name))
-        kept: dict[str, int] = {}
+        names.sort(key=lambda name: (name not in before, -self._free[name] - extra.get(name, 0), name))
+        kept = dict.fromkeys(names[:nodes], 0)
         for name in names[:nodes]:
             self._use(name, self._free[name], kept)
         return kept

@@ -8,7 +8,7 @@ from typing import Final
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
-from rightpool.hardware.node_needs import NodeNeeds
+from rightpool.hardware.node_needs import NO_NEEDS, NodeNeeds
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.openings import Openings
 from rightpool.planning.jobs.contradiction import contradiction
@@ -16,6 +16,9 @@ from rightpool.planning.jobs.job import Job, JobKey
 
 _TARGET_DUE: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING})
 
+Nodes = Mapping[str, frozenset[str]]
+"""Names of nodes by pool."""
+NO_NODES: Final[Nodes] = {}
 
 # Which placements are asked for, with what the templates for their chips ask of nodes, and whether what is kept free
 # counts.
@@ -95,14 +98,15 @@ class Room:
             if openings is not None:
                 openings.give(taken)
 
-    def keep_free(self, job: Job, places: Sequence[Placement]) -> Placement | None:
+    def keep_free(self, job: Job, places: Sequence[Placement], before: Nodes = NO_NODES) -> Placement | None:
         """Keep nodes free for a job that waits, so that what ends there adds up to its placement; which one that is.
 
-        The one of which the least is missing, of each pool the first. A pool is kept for one job at a time.
+        The one of which the least is missing, of each pool the first; that of before where there is one. A pool is kept
+        for one job at a time. before: nodes that were kept for it in the last cycle, by pool.
         """
         if all(place.pool in self._kept for place in places):
             return None
-        best: tuple[int, int, Placement] | None = None
+        best: tuple[bool, int, int, Placement] | None = None
         seen: set[str] = set()
         for rank, place in enumerate(places):
             openings = self._of(place.pool)
@@ -112,19 +116,32 @@ class Room:
             pods, each = _in_units(self._pools[place.pool], place)
             own = self._own(job, place.pool, openings)
             missing = (pods - min(pods, openings.pods(each, _needs(job, self._pools[place.pool]), own))) * each
-            if best is None or (missing, rank) < best[:2]:
-                best = (missing, rank, place)
+            new = place.pool not in before
+            if best is None or (new, missing, rank) < best[:3]:
+                best = (new, missing, rank, place)
         if best is None:
             return None
-        place = best[2]
+        place = best[3]
         pods, each = _in_units(self._pools[place.pool], place)
         openings = self._openings[place.pool]
         nodes = -(-pods // max(1, openings.unit // each))
-        own = self._own(job, place.pool, openings)
-        self._kept[place.pool] = (job.key, openings.keep(nodes, own, _needs(job, self._pools[place.pool])))
+        own, needs = self._own(job, place.pool, openings), _needs(job, self._pools[place.pool])
+        self._kept[place.pool] = (job.key, openings.keep(nodes, own, needs, before.get(place.pool, frozenset())))
         self._version += 1
         self.touched.add(place.pool)
         return place
+
+    def kept_nodes(self) -> dict[JobKey, Nodes]:
+        """The nodes that are kept free, by job and pool."""
+        return {key: {pool: frozenset(nodes)} for pool, (key, nodes) in self._kept.items()}
+
+    def lend(self, job: Job, target: Placement) -> None:
+        """The chips are promised, of those that are kept free for another job."""
+        key, kept = self._kept[target.pool]
+        openings = self._openings[target.pool]
+        openings.give(kept)
+        self.take(job, target)
+        self._kept[target.pool] = (key, openings.keep(len(kept), {}, NO_NEEDS, frozenset(kept)))
 
     # --- one job -----------------------------------------------------------------------------------------------------
 

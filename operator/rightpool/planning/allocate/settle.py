@@ -5,17 +5,19 @@ withdrawn. Then the choice is gone through in its order: what has no room any mo
 a reason; a move goes without return where holding what it leaves costs more than a way back is worth.
 
 A start that finds no room for longer than the policy's startDeadline has nodes kept free for it, the first of each
-pool, until it fits: later jobs get what is left beside them (EASY backfill, with ends of jobs unknown).
+pool, until it fits: later jobs get what is left beside them, and the kept chips themselves where they end before those
+that run there do, as far as ends are declared or measured (EASY backfill).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
+from rightpool.api.placement import Placement
 from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, Ask, Choice, Turn
 from rightpool.planning.allocate.limits import (
     FleetLimits,
@@ -25,10 +27,11 @@ from rightpool.planning.allocate.limits import (
     job_limit,
     save_limit,
 )
-from rightpool.planning.allocate.room import Room
+from rightpool.planning.allocate.room import NO_NODES, Nodes, Room
 from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.judge.outlook import ends_at
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
@@ -51,6 +54,8 @@ class Allocation:
     """What the allocator chose."""
     alone: Mapping[JobKey, Assessment] = field(default_factory=dict, repr=False)
     """What each job would get by itself: the memory of how it came to the assessments."""
+    gathering: Mapping[JobKey, Nodes] = field(default_factory=dict, repr=False)
+    """Nodes that are kept free for jobs that wait."""
     supply: Mapping[str, object] = field(default_factory=dict, repr=False)
     """What each pool had for a job by itself: the memory of what `fits` depends on."""
 
@@ -68,7 +73,7 @@ def settle(
 class _Settlement:
     """One cycle's settlement."""
 
-    __slots__ = ("alone", "evaluated", "fleet", "limits", "previous", "room", "same", "supply", "waiting")
+    __slots__ = ("alone", "evaluated", "fleet", "free_at", "limits", "previous", "room", "same", "supply", "waiting")
 
     def __init__(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> None:
         self.fleet, self.evaluated, self.previous = fleet, evaluated, previous
@@ -84,6 +89,8 @@ class _Settlement:
         """Pools that have for a job by itself what they had in the last cycle."""
         self.waiting: dict[str, int] = {}
         """Jobs without a place that wait for chips of each pool."""
+        self.free_at: dict[str, float] = {}
+        """By pool, Unix seconds when the nodes that are kept free are likely to be."""
 
     def allocation(self, allocator: Allocator) -> Allocation:
         """The assessments of all jobs, as the allocator shares out the chips."""
@@ -106,7 +113,8 @@ class _Settlement:
         problem = AllocationProblem({ask.key: ask for ask in self._asks()}, fleet, room, self._forbidden)
         choice = allocator.share(problem, None if self.previous is None else self.previous.choice)
         changed = self._settled(problem, choice)
-        return Allocation(self.alone | changed if changed else self.alone, self.limits, choice, self.alone, self.supply)
+        assessments = self.alone | changed if changed else self.alone
+        return Allocation(assessments, self.limits, choice, self.alone, self.room.kept_nodes(), self.supply)
 
     def _confirmed(self) -> dict[JobKey, Assessment]:
         """Migrations that wait to begin: time has passed since they were decided, and others may have got the chips."""
@@ -197,6 +205,8 @@ class _Settlement:
         job, evaluated = self.fleet.jobs[key], self.evaluated[key]
         if self.room.touched and any(place.pool in self.room.touched for place in evaluated.places):
             fits, kept = self.room.fits(job, evaluated.places), self.room.kept(job, evaluated.places)
+            if assessment.intent is Intent.START and any(kept):
+                fits = self._with_lent(job, evaluated.places, fits, kept)
             if fits != assessment.fits or any(kept):
                 assessment = select(job, evaluated, self.fleet.policy, fits, kept=kept, way_back=assessment.way_back)
         if _lacks_room(assessment):
@@ -228,7 +238,10 @@ class _Settlement:
         target = assessment.decision.target
         assert target is not None
         assessment = self._returning(job, assessment)
-        self.room.take(job, target)
+        if assessment.taken is not None and any(assessment.kept) and not self.room.fits(job, (target,))[0]:
+            self.room.lend(job, target)
+        else:
+            self.room.take(job, target)
         if action in MIGRATING_ACTIONS:
             self.limits.admit(job, target, demanded=demanded(job, assessment.intent))
         return self._kept(key, assessment)
@@ -241,12 +254,37 @@ class _Settlement:
         since = job.created_at if revision is None else revision.created_at
         if self.fleet.now - since <= self.fleet.policy.start_deadline.total_seconds():
             return assessment
-        place = self.room.keep_free(job, evaluated.places)
+        before = NO_NODES if self.previous is None else self.previous.gathering.get(job.key, NO_NODES)
+        place = self.room.keep_free(job, evaluated.places, before)
         if place is None:
             return assessment
+        self.free_at[place.pool] = self._free_at(place.pool, self.room.kept_nodes()[job.key][place.pool])
         best = evaluated.candidate(evaluated.wanted[evaluated.places.index(place)])
         decision = Decision(Action.HOLD, Reason.WAITING_FOR_CAPACITY, best, evidence=Gathering(place))
         return replace(assessment, decision=decision)
+
+    def _free_at(self, pool: str, nodes: frozenset[str]) -> float:
+        """Unix seconds when the last job on these nodes ends, of those whose end is known; 0 where none is."""
+        ends = [0.0]
+        for job in self.fleet.jobs.values():
+            revision, child = job.state.revision, job.child
+            if revision is None or child is None or not child.nodes or revision.placement.pool != pool:
+                continue
+            end = ends_at(job, self.fleet.now) if not nodes.isdisjoint(child.nodes) else None
+            ends += [] if end is None else [end]
+        return max(ends)
+
+    def _with_lent(
+        self, job: Job, places: Sequence[Placement], fits: tuple[bool, ...], kept: tuple[bool, ...]
+    ) -> tuple[bool, ...]:
+        """Which of the placements a job could have, with what is kept free for another one that it does not delay."""
+        end = ends_at(job, self.fleet.now)
+        if end is None:
+            return fits
+        return tuple(
+            fit or (lent and end <= self.free_at.get(place.pool, 0.0))
+            for place, fit, lent in zip(places, fits, kept, strict=True)
+        )
 
     def _returning(self, job: Job, assessment: Assessment) -> Assessment:
         """A move, without return where holding what it leaves costs those that wait more than a way back is worth."""

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from rightpool.api.action import Action
 from rightpool.api.ledger import LedgerEntry, Outcome
+from rightpool.api.workload import JobWorkload
 from rightpool.planning.jobs.job import Job, throttled_now
 from rightpool.planning.jobs.saving import never_saves
 from rightpool.planning.judge.progress import work_done
@@ -79,6 +80,21 @@ def pace_of(job: Job) -> tuple[float, float]:
     if variation.throttled != throttled_now(job):
         return reading.value, doubt_of_rest(variation, 1)
     return seen.rate, math.hypot(doubt_of_rest(variation, seen.windows), doubt_of_pauses(variation.recent))
+
+
+def ends_at(job: Job, now: float) -> float | None:
+    """Unix seconds when the job ends at the latest, by what it declares, or at its present pace; for one that waits, as
+    if it started now. None where neither tells."""
+    workload, revision = job.spec.workload.chosen, job.state.revision
+    ends = []
+    if isinstance(workload, JobWorkload) and workload.active_deadline_seconds is not None:
+        child = job.child
+        began = now if revision is None else (child and child.started_at) or revision.created_at
+        ends.append(began + workload.active_deadline_seconds)
+    rate = math.nan if revision is None else pace_of(job)[0]
+    if job.spec.total_samples is not None and rate > 0.0:
+        ends.append(now + max(job.spec.total_samples - work_done(job, now), 0.0) / rate)
+    return min(ends, default=None)
 
 
 def age_class(job: Job, now: float) -> int:
