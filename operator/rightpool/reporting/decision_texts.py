@@ -26,8 +26,7 @@ from rightpool.planning.offers.rejection import Gap
 from rightpool.planning.offers.running import MIN_PROBABILITY
 from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.reporting.candidate_texts import by_pool, compared, difference, measured, predicted, some, verdict_text
-from rightpool.reporting.contradiction_texts import contradiction_text
-from rightpool.reporting.pod_texts import foreign_pod_text
+from rightpool.workloads.kinds.registry import naming_of
 
 
 def decision_text(job: Job, assessment: Assessment, now: float) -> str:
@@ -77,7 +76,7 @@ def _over(job: Job, assessment: Assessment, decision: Decision) -> str:
 
 def _invalid_status(job: Job, assessment: Assessment, decision: Decision) -> str:
     wrong = contradiction(job)
-    return "" if wrong is None else contradiction_text(wrong, job)
+    return "" if wrong is None else wrong.text(naming_of(job.spec.workload, job.key.name))
 
 
 def _invalid_template(job: Job, assessment: Assessment, decision: Decision) -> str:
@@ -87,7 +86,7 @@ def _invalid_template(job: Job, assessment: Assessment, decision: Decision) -> s
 
 def _foreign_pod(job: Job, assessment: Assessment, decision: Decision) -> str:
     pod = foreign_pod(job)
-    return "" if pod is None else foreign_pod_text(pod)
+    return "" if pod is None else pod.text()
 
 
 def _suspended(job: Job, assessment: Assessment, decision: Decision) -> str:

@@ -26,11 +26,9 @@ from rightpool.planning.moves.setback import (
     Setback,
     StoppedByQueue,
 )
-from rightpool.planning.moves.trace_setback import TraceSetback
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.targets.registry import target_of, yardstick_of
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.trace_texts import trace_setback_text
 
 # By how much what is believed differs from what was measured, where it is said.
 LIKELY: Final = 0.02
@@ -131,10 +129,6 @@ class MigrationTexts:
             why = _DISALLOWED if target is None else f"where it was, {target.name} does not hold"
             return f"it stays, because {why}; {delivered}"
         return f"not certainly better or worse than before, so it stays; {delivered}"
-
-    def untraced(self, setback: TraceSetback) -> str:
-        """Why a trace that was asked for was not taken."""
-        return trace_setback_text(setback)
 
 
 def _not_running(setback: NotRunning) -> str:

@@ -21,8 +21,8 @@ from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.commands import commands
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.intent import Intent
-from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.workloads.kinds.registry import naming_of
 from tests.unit.planning.jobs import AUTO, FOUR, NOW, changed, entry, fleet, fresh, judged, plan, running
 
 R1 = {1: RevisionState(1, True, active=1, running=1)}
@@ -68,7 +68,7 @@ FORGED: dict[str, Callable[[Job], Job]] = {
 def test_what_runs_is_left_as_it_is_and_the_word_names_field_and_remedy(forge: Callable[[Job], Job]) -> None:
     job = forge(running())
     wrong = contradiction(job)
-    assert wrong is not None and contradiction_text(wrong, job).startswith("status.")
+    assert wrong is not None and wrong.text(naming_of(job.spec.workload, job.key.name)).startswith("status.")
     assert commands(job) == ()
     for later in (NOW, NOW + 1e6):
         assert advance(job, plan(fleet([job])).assessments[job.key], AUTO, later, MigrationTexts()) is job

@@ -25,18 +25,16 @@ from rightpool.planning.moves.trace import (
     limit_without,
     with_trace,
 )
-from rightpool.reporting.migration_texts import MigrationTexts
 
 from .jobs import NOW, changed, fresh, running, spec
 from .world import moved, on_a100
 
-WORDS = MigrationTexts()
 ASKED = TraceRequest("now", 3)
 CAPTURED = TraceAnswer("now", 3, TraceState.CAPTURED, "pod-1", size_bytes=10, sha256="0" * 64)
 
 
 def traced(job: Job, now: float) -> Job:
-    return with_trace(job, now, WORDS)
+    return with_trace(job, now)
 
 
 def asked(job: Job) -> list[RequestTrace]:
@@ -128,9 +126,9 @@ def test_it_fails_with_its_revision() -> None:
         assert of(traced(gone, NOW + 1)).reason is TraceReason.POD_GONE
     restarting = changed(job, revisions={})
     assert traced(restarting, NOW + 1) is restarting, "a sidecar that is started again makes its pod unready"
-    over = abandoned(of(job), NOW + 1, WORDS)
-    assert over is not None and over.reason is TraceReason.POD_GONE and abandoned(over, NOW + 2, WORDS) is over
-    assert abandoned(None, NOW, WORDS) is None
+    over = abandoned(of(job), NOW + 1)
+    assert over is not None and over.reason is TraceReason.POD_GONE and abandoned(over, NOW + 2) is over
+    assert abandoned(None, NOW) is None
 
 
 def test_an_answer_that_comes_with_the_end_of_the_pods_counts() -> None:

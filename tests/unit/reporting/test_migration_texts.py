@@ -95,9 +95,9 @@ def test_each_is_said() -> None:
     ],
 )
 def test_what_is_said_of_a_trace_that_is_not_taken(setback: TraceSetback, text: str) -> None:
-    assert MigrationTexts().untraced(setback) == text
+    assert setback.text() == text
 
 
 def test_what_the_user_can_do_about_a_trace_is_said() -> None:
-    assert "ID, ID:RANK or ID:all" in MigrationTexts().untraced(InvalidRequest())
-    assert "ask again, with another id" in MigrationTexts().untraced(NothingToTrace())
+    assert "ID, ID:RANK or ID:all" in InvalidRequest().text()
+    assert "ask again, with another id" in NothingToTrace().text()

@@ -1,5 +1,5 @@
-"""Text is made last: in the rooms that decide, reasons alone have words, and nothing that decides asks for them. What
-the rooms raise is for programmers."""
+"""Text is made last: in the rooms that decide, reasons alone have words, and nothing that decides asks for them. Moves
+ask, since a status keeps why one went as it did. What the rooms raise is for programmers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def test_no_sentence_is_made_where_decisions_are(room: str) -> None:
     decide = {str(path.relative_to(PACKAGE)): source for path, source in sources.items() if not has_words(source)}
     assert len(decide) > len(sources) / 2
     assert {path: found for path, source in decide.items() if (found := sentences(source))} == {}
-    assert [path for path, source in decide.items() if asks_for_words(source)] == []
+    asking = {path for path, source in decide.items() if asks_for_words(source)}
+    assert {path for path in asking if not path.startswith("planning/moves/")} == set()
 
 
 @pytest.mark.parametrize("source", ['why = "there is no room"', 'why = f"pool {pool} is not there"', '["a b c"]'])

@@ -6,32 +6,51 @@ version or a hand may have written it. Nothing that the state machine does by it
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 
+_UNDO_MIGRATION: Final = "put it back, or remove status.migration"
 # Phases in which the target is where the job is.
 _ARRIVED = frozenset({Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING})
 
 
+class Contradiction(ABC):
+    """What a status says that can't be so."""
+
+    @abstractmethod
+    def text(self, child: Callable[[int], str]) -> str:
+        """The field that is wrong and the remedy. child: what Kubernetes calls the child of a Revision, such as Job
+        train-r2."""
+
+
 @dataclass(frozen=True, slots=True)
-class UnreadableStatus:
+class UnreadableStatus(Contradiction):
     """The status can't be read."""
 
     problem: str
     """What the parser found, with field and remedy."""
 
+    def text(self, child: Callable[[int], str]) -> str:
+        return self.problem
+
 
 @dataclass(frozen=True, slots=True)
-class UnplacedMigration:
+class UnplacedMigration(Contradiction):
     """There is a migration, and no placement that it could begin at."""
 
+    def text(self, child: Callable[[int], str]) -> str:
+        return f"status.migration is there and status.placement is not: {_UNDO_MIGRATION}"
+
 
 @dataclass(frozen=True, slots=True)
-class BackwardMigration:
+class BackwardMigration(Contradiction):
     """The Revision that a migration goes to does not come after the one that it leaves."""
 
     target: int
@@ -39,9 +58,12 @@ class BackwardMigration:
     left: int
     """Number of the one that it leaves."""
 
+    def text(self, child: Callable[[int], str]) -> str:
+        return f"status.migration.to.revision r{self.target} is not newer than r{self.left} of .from: {_UNDO_MIGRATION}"
+
 
 @dataclass(frozen=True, slots=True)
-class MisplacedMigration:
+class MisplacedMigration(Contradiction):
     """The phase of a migration says that the job is at one Revision, and the placement says another."""
 
     phase: Phase
@@ -51,9 +73,15 @@ class MisplacedMigration:
     placed: int
     """Number of the one that the placement says."""
 
+    def text(self, child: Callable[[int], str]) -> str:
+        return (
+            f"status.migration is {self.phase.value} with r{self.revision}, and status.placement.revision is "
+            f"r{self.placed}: {_UNDO_MIGRATION}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class UnplacedRevision:
+class UnplacedRevision(Contradiction):
     """A Revision runs that the status does not name."""
 
     revision: int
@@ -62,8 +90,13 @@ class UnplacedRevision:
     placed: int | None
     """The one that the status names, which does not exist; None where it names none."""
 
-
-Contradiction = UnreadableStatus | UnplacedMigration | BackwardMigration | MisplacedMigration | UnplacedRevision
+    def text(self, child: Callable[[int], str]) -> str:
+        named = "missing" if self.placed is None else f"r{self.placed}, which is not there,"
+        runs = f"r{self.revision}"
+        return (
+            f"status.placement.revision is {named} and {runs} runs: name {runs}, or delete its "
+            f"{child(self.revision)} to start anew"
+        )
 
 
 def contradiction(job: Job) -> Contradiction | None:

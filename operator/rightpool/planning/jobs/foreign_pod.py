@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rightpool.contract import LABEL_REVISION
 from rightpool.planning.jobs.job import Job
 
 
@@ -20,6 +21,11 @@ class ForeignPod:
 
     name: str
     """Of the pod."""
+
+    def text(self) -> str:
+        """Which pod it is, and the remedy."""
+        text = f"pod {self.name} has the labels of r{self.revision} and is not its own"
+        return f"{text}: delete it, or remove its label {LABEL_REVISION}"
 
 
 def foreign_pod(job: Job) -> ForeignPod | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.migration import Phase
+from rightpool.api.wording import instant, sentence
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import EndingPod
 
@@ -29,6 +30,17 @@ class Unended:
 
     pod: EndingPod | None
     """The pod that was to be gone first; None where the child itself stays."""
+
+    def text(self) -> str:
+        """What it is, why nothing goes on, and the remedy."""
+        pod = self.pod
+        if pod is None:
+            text = f"r{self.revision} was told to end at {instant(self.since)}, is still there, and may still save"
+            return sentence(text, remedy="see its metadata.finalizers and Events")
+        where = "" if pod.node is None else f" on {pod.node}"
+        lost = "" if pod.node is None else f"`kubectl delete node {pod.node}` if it is lost, else "
+        remedy = f"{lost}`kubectl delete pod {pod.name} --force` if its program has ended"
+        return sentence(f"pod {pod.name}{where} should have ended by {instant(pod.due)}", remedy=remedy)
 
 
 def unended(job: Job, now: float) -> Unended | None:

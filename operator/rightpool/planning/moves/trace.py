@@ -16,8 +16,8 @@ from rightpool.planning.moves.trace_setback import (
     NothingToTrace,
     StoppedTooSoon,
     TookTooLong,
+    TraceSetback,
 )
-from rightpool.planning.moves.words import Words
 
 LONGEST_SECONDS: Final = 600.0
 """From the request to its end: traces of other jobs may come first, and a large one takes minutes to read."""
@@ -42,19 +42,19 @@ def limit_without(share: float) -> float | None:
     return None if share > _NEARLY_ALL else 1.0 / (1.0 - max(share, 0.0))
 
 
-def with_trace(job: Job, now: float, words: Words) -> Job:
+def with_trace(job: Job, now: float) -> Job:
     """The job with the trace that is asked for begun, taken a step further, or over; the same object where nothing
     changes."""
     trace, request = job.state.trace, job.trace_request
     if trace is not None and not trace.over:
-        after = _followed(job, trace, now, words)
+        after = _followed(job, trace, now)
         return job if after is trace else job.with_state(replace(job.state, trace=after))
     if request is None or (trace is not None and trace.answers(request)):
         return job
     ended = None if trace is None or trace.reason in _REFUSED else trace.finished_at
     if ended is not None and now - ended < PAUSE_SECONDS:
         return job
-    return job.with_state(replace(job.state, trace=_begun(job, request, now, words)))
+    return job.with_state(replace(job.state, trace=_begun(job, request, now)))
 
 
 def longest(rank: int | None) -> float:
@@ -62,28 +62,27 @@ def longest(rank: int | None) -> float:
     return LONGEST_ALL_SECONDS if rank is None else LONGEST_SECONDS
 
 
-def abandoned(trace: Trace | None, now: float, words: Words) -> Trace | None:
+def abandoned(trace: Trace | None, now: float) -> Trace | None:
     """The trace of a job that has ended."""
     if trace is None or trace.over:
         return trace
-    return _failed(trace, TraceReason.POD_GONE, words.untraced(StoppedTooSoon(ended=True)), now)
+    return _not_taken(trace, StoppedTooSoon(ended=True), now)
 
 
-def _begun(job: Job, request: TraceRequest, now: float, words: Words) -> Trace:
+def _begun(job: Job, request: TraceRequest, now: float) -> Trace:
     revision = job.state.revision
     number = None if revision is None else revision.revision
     trace = Trace(request.id, TraceState.WAITING, now, request.rank, number)
     if not request.valid:
-        message = words.untraced(InvalidRequest())
-        return _failed(replace(trace, rank=0), TraceReason.INVALID_REQUEST, message, now)
+        return _not_taken(replace(trace, rank=0), InvalidRequest(), now)
     if job.spec.profiling.mode is Switch.OFF:
-        return _failed(trace, TraceReason.NO_PROFILER, words.untraced(NoProfiler()), now)
+        return _not_taken(trace, NoProfiler(), now)
     if revision is None or not _stays(job) or not job.revision(revision.revision).running:
-        return _failed(trace, TraceReason.NOT_RUNNING, words.untraced(NothingToTrace()), now)
+        return _not_taken(trace, NothingToTrace(), now)
     return trace
 
 
-def _followed(job: Job, trace: Trace, now: float, words: Words) -> Trace:
+def _followed(job: Job, trace: Trace, now: float) -> Trace:
     answer, revision = job.observed.trace_answer, job.state.revision
     if answer is not None and (answer.id, answer.rank) == (trace.id, trace.rank):
         if answer.state is TraceState.CAPTURED:
@@ -92,12 +91,11 @@ def _followed(job: Job, trace: Trace, now: float, words: Words) -> Trace:
             reason = answer.reason or TraceReason.CAPTURE_FAILED
             return _failed(replace(trace, pod=answer.pod or trace.pod, ranks=answer.ranks), reason, answer.message, now)
     if revision is None or revision.revision != trace.revision or not _stays(job):
-        return _failed(trace, TraceReason.POD_GONE, words.untraced(StoppedTooSoon(ended=False)), now)
+        return _not_taken(trace, StoppedTooSoon(ended=False), now)
     if now - trace.since > (limit := longest(trace.rank)):
         if answer is not None and answer.ranks is not None and answer.ranks.captured:
             return _captured(trace, answer, now)  # the ranks that have come are not lost for the others
-        late = TookTooLong(limit, None if answer is None else answer.message)
-        return _failed(trace, TraceReason.TIMED_OUT, words.untraced(late), now)
+        return _not_taken(trace, TookTooLong(limit, None if answer is None else answer.message), now)
     if answer is not None and answer.state is TraceState.CAPTURING and trace.state is TraceState.WAITING:
         return replace(trace, state=TraceState.CAPTURING, pod=None if trace.rank is None else answer.pod)
     return trace
@@ -119,6 +117,10 @@ def _captured(trace: Trace, answer: TraceAnswer, now: float) -> Trace:
 
 def _failed(trace: Trace, reason: TraceReason, message: str, now: float) -> Trace:
     return replace(trace, state=TraceState.FAILED, reason=reason, message=message, finished_at=now)
+
+
+def _not_taken(trace: Trace, setback: TraceSetback, now: float) -> Trace:
+    return _failed(trace, setback.reason, setback.text(), now)
 
 
 def _stays(job: Job) -> bool:

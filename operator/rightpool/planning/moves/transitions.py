@@ -73,7 +73,7 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
     ended = _ended(job, now, words)
     if ended is not None:
         return ended
-    job = with_trace(with_rescue(job, now), now, words)
+    job = with_trace(with_rescue(job, now), now)
     if job.state.migration is not None:
         return _step(job, job.state.migration, assessment, policy, now, words)
     job = with_size_measured(_running(with_pause(job, now), now))
@@ -113,7 +113,7 @@ def _finished(job: Job, how: str, now: float, words: Words) -> Job:
             migration = replace(migration, message=f"{migration.message}; {words.setback(FailedWhenSaving())}")
         job = end_migration(job, migration, Outcome.SUPERSEDED, reason, now)
     job = finished(job, now)
-    return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now, words)))
+    return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now)))
 
 
 def _running(job: Job, now: float) -> Job:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from rightpool.planning.jobs.job import Job
     from rightpool.planning.judge.verification import Verification
     from rightpool.planning.moves.setback import Setback
-    from rightpool.planning.moves.trace_setback import TraceSetback
     from rightpool.planning.offers.assessment import Assessment
 
 
@@ -35,8 +34,4 @@ class Words(Protocol):
 
     def verified(self, migration: Migration, result: Verification) -> str:
         """What a move delivered."""
-        ...
-
-    def untraced(self, setback: TraceSetback) -> str:
-        """Why a trace that was asked for was not taken."""
         ...

@@ -17,7 +17,6 @@ from rightpool.planning.jobs.unended import unended
 from rightpool.planning.judge.unsaved import unsaved
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
 
 _MOVING: Final = {
     Action.MOVE: Reason.MOVING,
@@ -42,7 +41,7 @@ def migrating(job: Job, context: Context) -> Statement | None:
         if migration.phase is Phase.PLANNED and waiting is not None:
             return Statement("False", waiting.reason, f"{migration.id}: {waiting.text(context.now)}")
         foreign = foreign_pod(job) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
-        waits = "" if foreign is None else foreign_pod_text(foreign)
+        waits = "" if foreign is None else foreign.text()
         if job.state.pause is not None:
             waits = "the job is stopped, and the move goes on when it runs again"
         reason, why = _MOVING.get(migration.action, Reason.MOVING), migration.message
@@ -52,7 +51,7 @@ def migrating(job: Job, context: Context) -> Statement | None:
             reason, why = Reason.ROLLING_BACK, ""  # Verified has it
         stuck = unended(job, context.now) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
         if stuck is not None:
-            reason, waits = Reason.PODS_NOT_ENDING, unended_text(stuck)
+            reason, waits = Reason.PODS_NOT_ENDING, stuck.text()
         if waits:
             return Statement("True", reason, f"{migration.id} is {migration.phase.value}: {waits}")
         return Statement("True", reason, sentence(f"{way}, {migration.phase.value}", why))

@@ -19,10 +19,8 @@ from rightpool.planning.jobs.revision_state import Crash, RevisionState
 from rightpool.planning.jobs.unended import UNENDED_SECONDS, first_to_end, unended
 from rightpool.planning.offers.readiness import COMPLETED
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed
-from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.pod_texts import foreign_pod_text, unended_text
-from rightpool.workloads.kinds.registry import kind_name
+from rightpool.workloads.kinds.registry import kind_name, naming_of
 from rightpool.workloads.names import child_name
 
 # Kubernetes waits ten minutes at most before it starts a failed program again. A pod that is missing later than that is
@@ -48,7 +46,7 @@ def _unreadable(job: Job, context: Context) -> Statement | None:
     wrong = contradiction(job) if job.state.finished is None and not job.deleting else None
     if wrong is None:
         return None
-    text = contradiction_text(wrong, job)
+    text = wrong.text(naming_of(job.spec.workload, job.key.name))
     return Statement("Unknown", Reason.INVALID_STATUS, f"{text}; what runs is left as it is until then")
 
 
@@ -59,7 +57,7 @@ def _over(job: Job, context: Context) -> Statement | None:
         return Statement("False", reason, "the job has ended and holds no chips")
     stuck = unended(job, context.now)
     if stuck is not None and not _all_run(job):
-        return Statement("False", Reason.PODS_NOT_ENDING, unended_text(stuck))
+        return Statement("False", Reason.PODS_NOT_ENDING, stuck.text())
     return _stopped(job, context) if job.deleting or job.stops else None
 
 
@@ -104,7 +102,7 @@ def _obstructed(job: Job, context: Context) -> Statement | None:
     at, state = _at(job.state.revision), job.revision(job.state.revision.revision)
     foreign = foreign_pod(job)
     if foreign is not None:
-        return Statement("False", Reason.FOREIGN_POD, f"{at}: {foreign_pod_text(foreign)}")
+        return Statement("False", Reason.FOREIGN_POD, f"{at}: {foreign.text()}")
     unschedulable = state.blocked is not None and "Unschedulable" in state.blocked
     crash = state.crash
     if crash is not None and not unschedulable and context.now - crash.at < CRASH_SECONDS:

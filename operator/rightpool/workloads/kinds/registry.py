@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
@@ -10,6 +10,7 @@ from rightpool.api.workload import Workload
 from rightpool.workloads.kinds.job import JOB
 from rightpool.workloads.kinds.job_set import JOB_SET
 from rightpool.workloads.kinds.kind import Kind
+from rightpool.workloads.names import child_name
 from rightpool.workloads.pod_set import PodSet
 
 KINDS: Final[dict[str, Kind[Any]]] = {kind.field: kind for kind in (JOB, JOB_SET)}
@@ -29,6 +30,11 @@ def pod_sets_of(workload: Workload) -> tuple[PodSet, ...]:
 def kind_name(workload: Workload) -> str:
     """What Kubernetes calls the child that this workload becomes, such as Job."""
     return kind_of(workload).resource.kind
+
+
+def naming_of(workload: Workload, job: str) -> Callable[[int], str]:
+    """What Kubernetes calls the child of each Revision of a job of this name, such as Job train-r2."""
+    return lambda revision: f"{kind_name(workload)} {child_name(job, revision)}"
 
 
 def child_resources() -> tuple[Resource, ...]:

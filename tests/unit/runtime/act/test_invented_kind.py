@@ -35,11 +35,10 @@ from rightpool.planning.offers.shape import Shape
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.health import completed, failed
 from rightpool.reporting.conditions.placed import placed
-from rightpool.reporting.contradiction_texts import contradiction_text
 from rightpool.runtime.observe.relist import Relister
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.kind import ChildState, Failures
-from rightpool.workloads.kinds.registry import KINDS
+from rightpool.workloads.kinds.registry import KINDS, naming_of
 from rightpool.workloads.metadata import child_metadata
 from rightpool.workloads.names import ANNOTATION_HELD, child_name
 from rightpool.workloads.overlay import workload_on
@@ -348,7 +347,7 @@ def test_it_is_named_in_messages(world: World) -> None:
     assert [found.message for found in (completed(ended, context), failed(ended, context)) if found] == [
         "the child Widget succeeded"
     ]
-    text = contradiction_text(UnplacedRevision(1, None), job)
+    text = UnplacedRevision(1, None).text(naming_of(job.spec.workload, job.key.name))
     assert text.endswith("delete its Widget bert-r1 to start anew")
 
 
