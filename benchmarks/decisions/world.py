@@ -27,7 +27,7 @@ from rightpool.prediction.predictor import Destinations
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.simulation.child import SimulatedChild
 from rightpool.simulation.chips import SimulatedPool
 from rightpool.simulation.noise import BY_POOL, NOISES
@@ -96,7 +96,7 @@ def world(pools: Sequence[SimulatedPool], policy: Mapping[str, Any] | None = Non
         PlacementPolicySpec.model_validate(OPEN if policy is None else policy),
         PREDICTOR,
         GreedyAllocator(),
-        MigrationTexts(),
+        decision_text,
         BEGAN,
     )
 

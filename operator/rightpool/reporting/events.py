@@ -18,8 +18,8 @@ from rightpool.api.trace import TraceState
 from rightpool.api.units import write_unix_time
 from rightpool.api.wording import chips, number, place, span
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.migration_texts import stopped_unsaved
 from rightpool.planning.moves.transitions import FAILED
-from rightpool.reporting.migration_texts import stopped_unsaved
 
 # Told by the Events of a move, of the end of the job, or of another condition.
 _SILENT: Final = frozenset(

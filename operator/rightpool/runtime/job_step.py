@@ -21,13 +21,11 @@ from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.placed import placed_until
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.recovery import recovering, recovery_seconds
 from rightpool.reporting.status import StatusDraft, draft_status
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.write_policy import WritePolicy
-
-_WORDS: Final = MigrationTexts()
 
 Decide = Callable[[Fleet], Plan]
 
@@ -131,7 +129,7 @@ class Stepper:
         after = job
         try:
             if problem is None:
-                after = advance(job, assessment, fleet.policy, now, _WORDS)
+                after = advance(job, assessment, fleet.policy, now, decision_text)
                 self._problems.pop(job.uid, None)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"

@@ -14,9 +14,9 @@ from rightpool.planning.allocate.plan import Plan, plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.judge.spot_count import SpotCount
+from rightpool.planning.moves.beginning import Why
 from rightpool.planning.moves.commands import commands
 from rightpool.planning.moves.transitions import advance
-from rightpool.planning.moves.words import Words
 from rightpool.prediction.predictor import Predictor
 from rightpool.simulation.chips import SimulatedPool
 from rightpool.simulation.simulated_job import SimulatedJob
@@ -41,8 +41,8 @@ class Simulator:
     """Predicts throughput, as in the operator."""
     allocator: Allocator
     """Gives chips to jobs, as in the operator."""
-    words: Words
-    """Makes the messages that a state has in it."""
+    why: Why
+    """Says why a migration begins, as in the operator."""
     now: float
     """Unix seconds."""
     watch: Watch | None = None
@@ -93,7 +93,7 @@ class Simulator:
 
     def _step(self, simulated: SimulatedJob, job: Job) -> None:
         assert self._plan is not None
-        after = advance(job, self._plan.assessments.get(job.key), self.policy, self.now, self.words)
+        after = advance(job, self._plan.assessments.get(job.key), self.policy, self.now, self.why)
         if after is not job:
             simulated.store(after.state)
             if self.watch is not None:

@@ -17,7 +17,7 @@ from rightpool.planning.judge.progress import progress_of
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.intent import Intent
 from rightpool.profiles.profile import Steadiness
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import changed
 from tests.unit.planning.test_transitions_properties import EVENTS, happen
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
@@ -136,7 +136,7 @@ def test_a_minute_without_readings_while_a_program_hangs_loses_none_of_its_time(
     assert seen.observed.profile is not None
     stale = replace(seen.observed.profile, steadiness=Steadiness.STALE)
     world.now += 60.0
-    world.persist(advance(changed(seen, profile=stale), None, world.policy, world.now, MigrationTexts()))
+    world.persist(advance(changed(seen, profile=stale), None, world.policy, world.now, decision_text))
     assert world.job.state.migration is not None
     while world.job.state.migration is not None or world.job.state.interruption is not None:
         stay(world, 1.0 / 60.0)

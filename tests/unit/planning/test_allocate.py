@@ -22,7 +22,6 @@ from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.evaluate import evaluate
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.reporting.decision_texts import decision_text
-from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import AUTO, NOW, fleet, plan, running, spec
 from tests.unit.planning.test_plan import FREE, shaken
 from tests.unit.planning.test_plan_properties import fleets
@@ -60,7 +59,7 @@ def waiting(name: str, decided: float, target: Placement = EIGHT, **changes: Any
 
 def after(job: Job, made: Plan) -> Job:
     """What becomes of it in this cycle."""
-    return advance(job, made.assessments[job.key], FREE, NOW, MigrationTexts())
+    return advance(job, made.assessments[job.key], FREE, NOW, decision_text)
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -21,7 +21,7 @@ from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.commands import commands
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.intent import Intent
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.workloads.kinds.registry import naming_of
 from tests.unit.planning.jobs import AUTO, FOUR, NOW, changed, entry, fleet, fresh, judged, plan, running
 
@@ -71,7 +71,7 @@ def test_what_runs_is_left_as_it_is_and_the_word_names_field_and_remedy(forge: C
     assert wrong is not None and wrong.text(naming_of(job.spec.workload, job.key.name)).startswith("status.")
     assert commands(job) == ()
     for later in (NOW, NOW + 1e6):
-        assert advance(job, plan(fleet([job])).assessments[job.key], AUTO, later, MigrationTexts()) is job
+        assert advance(job, plan(fleet([job])).assessments[job.key], AUTO, later, decision_text) is job
     if job.state.migration is None:
         assert judged(job).decision.reason is Reason.INVALID_STATUS
 

@@ -21,8 +21,8 @@ from rightpool.planning.offers.experience import ran_last
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.migrating import migrating
 from rightpool.reporting.conditions.placed import placed
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.events import JobEvents
-from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.jobs import changed
 from tests.unit.planning.test_transitions_properties import EVENTS, happen
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, moved, on_a100
@@ -179,7 +179,7 @@ def test_a_move_that_is_undone_says_what_is_known_of_why_it_did_not_start() -> N
         (changed(job, revisions={number: replace(waiting, unready=unready)}), unready),
         (changed(job, revisions={number: replace(waiting, unready=unready, pod_fault=fault)}), fault),
     ):
-        migration = advance(known, None, world.policy, late, MigrationTexts()).state.migration
+        migration = advance(known, None, world.policy, late, decision_text).state.migration
         assert migration is not None and migration.rolling_back
         assert migration.failure_message == f"not running after 10 min: {words}"
 
@@ -331,7 +331,7 @@ def test_a_world_that_never_answers_leaves_no_migration_without_a_word(
     for _ in range(7 * 48):
         world.now += HOUR / 2
         job = replace(world.job, observed=frozen)
-        world.persist(advance(job, None, world.policy, world.now, MigrationTexts()))
+        world.persist(advance(job, None, world.policy, world.now, decision_text))
         if world.job.state.migration is None:
             return
     statement = migrating(replace(world.job, observed=frozen), context(world))

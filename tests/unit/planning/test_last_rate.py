@@ -22,7 +22,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_window import LEAST_PART, LONGEST_PART, RevisionWindow
 from rightpool.planning.moves.transitions import advance
 from rightpool.profiles.sample import Field, Sample
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import AUTO, NOW, changed, running, spec
 from tests.unit.planning.world import A100, on_a100
 from tests.unit.planning.world import moved as decided
@@ -175,7 +175,7 @@ def asked(**observed: object) -> tuple[Job, float]:
     """A job that was asked to save, as stored, and when. observed: what was seen then, beside its windows."""
     world = decided(on_a100())
     job = changed(world.observed(), **{"last_rate": 700.0, **observed})
-    after = advance(job, None, AUTO, world.now, MigrationTexts())
+    after = advance(job, None, AUTO, world.now, decision_text)
     assert after.state.migration is not None and after.state.migration.phase is Phase.CHECKPOINTING
     return replace(after, state=JobState.from_dict(after.state.to_dict())), world.now
 
@@ -185,7 +185,7 @@ def left(job: Job, now: float, as_of: float) -> Migration:
     variation = job.observed.variation
     assert variation is not None
     seen = changed(job, variation=replace(variation, as_of=as_of), checkpoint_at=now, last_rate=None)
-    migration = advance(seen, None, AUTO, now, MigrationTexts()).state.migration
+    migration = advance(seen, None, AUTO, now, decision_text).state.migration
     assert migration is not None and migration.phase is Phase.DRAINING
     return migration
 

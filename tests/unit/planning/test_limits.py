@@ -28,7 +28,7 @@ from rightpool.planning.moves.commands import RequestCheckpoint, commands
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.intent import Intent
 from rightpool.profiles.steadiness import counted
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning import world as world_module
 from tests.unit.planning.jobs import (
     AUTO,
@@ -270,7 +270,7 @@ def test_those_that_were_approved_together_go_so_many_at_once() -> None:
     begun, waits = [], []
     for job in jobs:
         assessment = made.assessments[job.key]
-        after = advance(job, assessment, two, NOW, MigrationTexts())
+        after = advance(job, assessment, two, NOW, decision_text)
         assert after.state.migration is not None
         (begun if after.state.migration.phase is Phase.CHECKPOINTING else waits).append(assessment)
     assert (len(begun), len(waits)) == (2, 3)
@@ -339,7 +339,7 @@ def test_a_job_that_leaves_with_a_late_save_is_not_asked_for_another_one() -> No
     asked = decide(Action.MOVE, world_module.A10G, 2000.0)
     job, phases = world.observed(), []
     while not phases or phases[-1] not in (Phase.DRAINING, None):
-        job = advance(job, asked, world.policy, world.now, MigrationTexts())
+        job = advance(job, asked, world.policy, world.now, decision_text)
         phases.append(job.state.migration and job.state.migration.phase)
         assert not any(isinstance(one, RequestCheckpoint) for one in commands(job)), "it would be ended while it saves"
     assert phases[-2:] == [Phase.CHECKPOINTING, Phase.DRAINING]

@@ -8,8 +8,8 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.planning.moves.transitions import advance
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.events import Event, JobEvents
-from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.world import moved, on_a100, spec
 
 
@@ -59,7 +59,7 @@ def test_a_program_that_fails_in_the_save_is_stopped_at_once_and_it_is_said() ->
     world.job = replace(world.job, spec=spec(suspend=True, checkpoint={"timeout": "600s"}))
     made: list[Event] = []
     for _ in range(4):
-        after = advance(world.observed(), None, world.policy, world.now, MigrationTexts())
+        after = advance(world.observed(), None, world.policy, world.now, decision_text)
         made += JobEvents().events({}, world.job, after, (), ())
         world.settle(1)
     pause = world.job.state.pause

@@ -22,7 +22,7 @@ from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.evidence import Gathering
 from rightpool.planning.offers.rejection import RejectionReason
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import NOW, changed, decided_text, find, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_plan import FREE, actions, reasons
 from tests.unit.prediction.fixtures import A100_CHIP, pool
@@ -151,7 +151,7 @@ def test_chips_are_given_back_where_a_save_is_waited_for_too_long(action: Action
     assert made.assessments[edited.key].withdrawn
     asked = Migration("d-1", action, Phase.CHECKPOINTING, source, target, 0.0, NOW - 601.0, Reason.UPDATING, "m")
     job = changed(edited, migration=asked, workload_hash=target.workload_hash)
-    after = advance(job, made.assessments[edited.key], FREE, NOW, MigrationTexts())
+    after = advance(job, made.assessments[edited.key], FREE, NOW, decision_text)
     entry = after.state.history[-1]
     assert (entry.outcome, entry.reason) == (Outcome.HELD, Reason.WAITING_FOR_CAPACITY)
     assert "others got 8 chips of a100 while its save was waited for (10 min)" in entry.message

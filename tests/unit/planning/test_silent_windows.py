@@ -14,6 +14,7 @@ from rightpool.planning.judge.series import FEWEST_WINDOWS
 from rightpool.planning.judge.silence import longest_silence
 from rightpool.planning.judge.verdict import Verdict
 from rightpool.planning.judge.verification import Verification, verify
+from rightpool.planning.moves.migration_texts import verified_text
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.profiles.profile import Reading, Steadiness
@@ -21,7 +22,7 @@ from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.silence import silent_for
 from rightpool.profiles.steadiness import counted
 from rightpool.profiles.track import Track
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import changed
 from tests.unit.planning.test_verification import SAME_CHIPS
 from tests.unit.planning.world import complete_profile, moved, on_a100, spec
@@ -91,7 +92,7 @@ def test_where_it_pauses_for_hours_the_pauses_count() -> None:
 def test_a_program_that_hangs_there_is_worse_off(before: tuple[float, ...], first: tuple[float, ...]) -> None:
     number, result = judged(before, [*first, *[0.0] * 24], LOWER)
     assert (number, result.verdict, result.throughput) == (len(first) + longest_silence(300.0), Verdict.IDLE, 0.0)
-    assert "the program does nothing there" in MigrationTexts().verified(SAME_CHIPS, result)
+    assert "the program does nothing there" in verified_text(SAME_CHIPS, result)
 
 
 @pytest.mark.parametrize("reason", [Reason.MAX_COST_PER_HOUR_EXCEEDED, Reason.PLACEMENT_DISALLOWED])
@@ -141,7 +142,7 @@ def verifying(windows: Sequence[float], seconds: float, worked_until: float) -> 
     now = began + seconds
     there = Variation(2, now, tuple(windows), window_seconds=60.0)
     seen = changed(world.observed(), variation=there, profile=complete_profile(2, windows[-1], now), track=track)
-    return advance(seen, None, world.policy, now, MigrationTexts()).state.migration
+    return advance(seen, None, world.policy, now, decision_text).state.migration
 
 
 def test_with_short_windows_too_it_may_do_nothing_for_an_hour() -> None:
@@ -166,7 +167,7 @@ def test_what_hangs_with_short_windows_leaves_without_a_save(killed: bool) -> No
     for later in (now, now + 121.0):
         there = Variation(2, later, (0.0,) * 24, window_seconds=60.0)
         seen = changed(job, variation=there, profile=complete_profile(2, 0.0, later), track=track)
-        job = advance(seen, None, world.policy, later, MigrationTexts())
+        job = advance(seen, None, world.policy, later, decision_text)
         job = job.with_state(JobState.from_dict(job.state.to_dict()))
         track = Track() if killed else track
     migration = job.state.migration
@@ -186,7 +187,7 @@ def test_what_worked_there_at_first_and_was_started_anew_leaves_without_a_save()
             variation=Variation(2, now, (900.0,) * 3),
             profile=replace(profile, readings={Field.STEPS: started}),
         )
-        job = advance(seen, None, world.policy, later, MigrationTexts())
+        job = advance(seen, None, world.policy, later, decision_text)
     migration = job.state.migration
     assert migration is not None and migration.rolling_back and migration.phase is Phase.DRAINING
 
@@ -204,7 +205,7 @@ def test_what_stops_in_its_warm_up_goes_back_too(works: bool) -> None:
         made = Reading(steps, steps, steps, Quality.MEASURED)
         profile = replace(complete_profile(2, 0.0, began + later), steadiness=Steadiness.WARMING_UP)
         seen = changed(job, profile=replace(profile, readings={Field.STEPS: made}), variation=None, track=track)
-        job = advance(seen, None, world.policy, began + later, MigrationTexts())
+        job = advance(seen, None, world.policy, began + later, decision_text)
         if job.state.migration is None or job.state.migration.phase is Phase.DRAINING:
             break
     if works:

@@ -20,7 +20,7 @@ from rightpool.planning.offers.experience import fleet_experience, measured_befo
 from rightpool.prediction.predictor import Origin
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.track import Track
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.premise_texts import premise_text
 from tests.unit.planning.jobs import NOW, POOLS, changed, decided_text, entry, find, judged, running
 from tests.unit.planning.world import A10G as EIGHT_A10G
@@ -89,7 +89,7 @@ def test_what_windows_before_the_fault_say_is_not_made_faster_still() -> None:
 
 def left(job: Job) -> LedgerEntry:
     """The ledger's entry of the move that the job's assessment begins, verified at 1,600 samples/s."""
-    begun = with_decision(job, judged(job, TWINS), NOW, MigrationTexts())
+    begun = with_decision(job, judged(job, TWINS), NOW, decision_text)
     assert begun.state.migration is not None
     migration = replace(begun.state.migration, realised=1600.0, doubt=0.03)
     return end_migration(begun, migration, Outcome.VERIFIED, Reason.DELIVERED, NOW).state.history[-1]

@@ -14,7 +14,7 @@ from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.moves.transitions import COMPLETED, FAILED, advance
 from rightpool.planning.offers.gates import avoided as tried_and_left
 from rightpool.planning.offers.intent import Intent
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import AUTO, NOW, changed, judged, running
 from tests.unit.planning.world import A10G, A100, Child, World, candidate, decide, moved, on_a100
 
@@ -390,9 +390,9 @@ def test_what_is_avoided_until_the_spec_changes_is_forgotten_with_an_edit() -> N
     job = running(avoid=(for_good, for_now))
     assert job.state.revision is not None
     seen = changed(job, revision=replace(job.state.revision, generation=1))
-    assert advance(seen, judged(seen), AUTO, NOW, MigrationTexts()).state.avoid == (for_good, for_now)
+    assert advance(seen, judged(seen), AUTO, NOW, decision_text).state.avoid == (for_good, for_now)
     edited = replace(seen, generation=2)
-    after = advance(edited, judged(edited), AUTO, NOW, MigrationTexts()).state
+    after = advance(edited, judged(edited), AUTO, NOW, decision_text).state
     assert after.avoid == (for_now,)
     assert after.revision is not None and after.revision.generation == 2
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rightpool.api.action import Action
 from rightpool.planning.moves.news import at_rest
 from rightpool.planning.moves.transitions import advance
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 
 EVENTS = st.one_of(
@@ -68,9 +68,9 @@ def happen(world: World, event: tuple[str, object]) -> None:
 
 def _rests_whenever_it_is_asked(world: World) -> None:
     job = world.observed()
-    if at_rest(job) and advance(job, None, world.policy, world.now, MigrationTexts()) is job:
+    if at_rest(job) and advance(job, None, world.policy, world.now, decision_text) is job:
         for later in (1.0, 3_000.0, 1e6):
-            assert advance(job, None, world.policy, world.now + later, MigrationTexts()) is job
+            assert advance(job, None, world.policy, world.now + later, decision_text) is job
 
 
 def _wanted(world: World) -> Any:

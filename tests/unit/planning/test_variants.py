@@ -19,7 +19,7 @@ from rightpool.planning.moves.commands import CheckVariants, commands
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.reporting.candidate_texts import verdict_text
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import FOUR, NOW, POOLS, changed, find, fresh, judged, reason, running, spec
 from tests.unit.prediction.fixtures import A100, A100_CHIP, TPU
 
@@ -45,7 +45,7 @@ def on_tpu(*variants: VendorProgram, hash: str = "t", **fields: Any) -> Job:
 
 def begun(job: Job, pools: dict[str, Any]) -> Revision:
     """The Revision that the job's decision makes."""
-    decided = with_decision(job, judged(job, pools), NOW, MigrationTexts()).state
+    decided = with_decision(job, judged(job, pools), NOW, decision_text).state
     found = decided.revision if decided.migration is None else decided.migration.target
     assert found is not None
     return found
@@ -101,7 +101,7 @@ def test_a_revision_says_what_it_is_built_from() -> None:
 
 def test_no_job_is_started_by_a_variant_before_it_was_checked() -> None:
     job = fresh(variants=(FOR_TPU,), variants_checked=False)
-    assert with_decision(job, judged(job, {"tpu": TPU}), NOW, MigrationTexts()) is job
+    assert with_decision(job, judged(job, {"tpu": TPU}), NOW, decision_text) is job
     assert begun(job, {"a100": A100}).vendor == "NVIDIA"
 
 

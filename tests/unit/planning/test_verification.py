@@ -19,10 +19,10 @@ from rightpool.api.variation import SlowStart, Variation
 from rightpool.planning.judge.series import MOST_WINDOWS
 from rightpool.planning.judge.verdict import Verdict, windows_until_settled
 from rightpool.planning.judge.verification import Verification, verify
+from rightpool.planning.moves.migration_texts import verified_text
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.steadiness import counted, doubt_between_places, doubt_of_ratio
-from rightpool.reporting.migration_texts import MigrationTexts
 from tests.unit.planning.world import A10G, A100, complete_profile, spec, variation
 
 
@@ -54,7 +54,7 @@ def judged(rate: float, objective: str = "MinimizeCost", move: Migration = MOVE,
 def test_a_move_for_a_deadline_is_told_by_its_time_and_not_as_better() -> None:
     dear = replace(MOVE, reason=Reason.DEADLINE_MISSED, target=replace(MOVE.target, cost_per_hour=80.0))
     result = judged(1500.0, move=dear)
-    text = MigrationTexts().verified(dear, result)
+    text = verified_text(dear, result)
     assert "less time for the same work than before" in text and "better" not in text
 
 
@@ -62,7 +62,7 @@ def test_what_costs_nothing_is_better() -> None:
     free = replace(MOVE, target=replace(MOVE.target, cost_per_hour=0.0))
     result = judged(100.0, move=free, last=True)
     assert result.verdict is Verdict.BETTER
-    assert "100% better than before" in MigrationTexts().verified(free, result)
+    assert "100% better than before" in verified_text(free, result)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_what_was_made_for_a_target_is_judged_by_it(
     result = judged(rate, objective, move)
     assert result.verdict is verdict
     if verdict is Verdict.SAME:
-        assert "where it was" in MigrationTexts().verified(move, result)
+        assert "where it was" in verified_text(move, result)
 
 
 FASTER = replace(
@@ -136,7 +136,7 @@ def test_what_was_to_be_faster_and_only_costs_more_goes_back(reason: Reason, obj
     result = judged(rate, objective, move)
     assert (result.verdict, result.reason) == (Verdict.DEARER, Reason.ROLLED_BACK)
     assert result.likely is not None and result.likely > 15.0, "what going back saves, which is compared with a restart"
-    assert "not faster than before, and the placement before cost less" in MigrationTexts().verified(move, result)
+    assert "not faster than before, and the placement before cost less" in verified_text(move, result)
 
 
 def test_at_the_same_price_or_faster_it_stays() -> None:
@@ -152,7 +152,7 @@ def test_what_cost_nothing_is_cheaper_than_any_price() -> None:
     free = replace(FASTER, source=replace(FASTER.source, cost_per_hour=0.0))
     result = judged(1000.0, "MinimizeTime", free)
     assert result.verdict is Verdict.DEARER
-    assert "inf" not in MigrationTexts().verified(free, result)
+    assert "inf" not in verified_text(free, result)
 
 
 def test_a_job_that_varies_is_looked_at_until_it_is_surely_no_faster() -> None:
@@ -177,7 +177,7 @@ def test_without_a_baseline_nothing_is_claimed_and_nothing_undone() -> None:
     move = replace(MOVE, baseline=None)
     result = judged(150.0, move=move)
     assert (result.verdict, result.reason) == (Verdict.SAME, Reason.BELOW_PREDICTION)
-    assert "no baseline" in MigrationTexts().verified(move, result)
+    assert "no baseline" in verified_text(move, result)
 
 
 def test_a_noisy_window_is_given_the_benefit_of_the_doubt() -> None:
@@ -291,7 +291,7 @@ def test_another_revision_or_half_a_window_is_a_callers_mistake() -> None:
 
 
 def test_the_message_is_for_people() -> None:
-    message = MigrationTexts().verified(MOVE, judged(15_000.0))
+    message = verified_text(MOVE, judged(15_000.0))
     assert "15000 samples/s" in message and "e+" not in message
     assert "predicted 400 (310–517)" in message
 

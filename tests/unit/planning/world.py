@@ -30,7 +30,7 @@ from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey, Sample
 from rightpool.profiles.track import Track
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import changed
 
 TEMPLATE = {"spec": {"containers": [{"name": "trainer", "image": "x"}]}}
@@ -313,7 +313,7 @@ class World:
 
     def cycle(self, assessment: Any = None, *, killed_before: int | None = None) -> None:
         """One planner cycle. killed_before: the operator dies before that command (0: right after persisting)."""
-        job = advance(self.observed(), assessment, self.policy, self.now, MigrationTexts())
+        job = advance(self.observed(), assessment, self.policy, self.now, decision_text)
         if self.counts and job.state.finished is None:
             progress = progress_of(job, self.now)  # a status is written with it
             job = job.with_state(replace(job.state, progress=None if progress.since is None else progress))

@@ -22,7 +22,7 @@ from rightpool.profiles.profile import Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.table import conditions_of
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed
 from tests.unit.planning.jobs import AUTO, NOW, POOLS, changed, fleet, in_steps, plan, running, spec
@@ -217,7 +217,7 @@ def test_what_runs_where_the_pool_is_gone_says_so_and_what_to_do() -> None:
 
 def test_what_waits_for_approval_is_cheaper_all_the_time() -> None:
     job = running(made=spec(adaptation={"requireApproval": True}))
-    job = advance(job, plan(fleet([job], ALONE)).assessments[job.key], AUTO, NOW, MigrationTexts())
+    job = advance(job, plan(fleet([job], ALONE)).assessments[job.key], AUTO, NOW, decision_text)
     assert job.state.migration is not None and job.state.migration.phase is Phase.PLANNED
     assert status_and_reason(ConditionType.COST_EFFICIENT, job, ALONE) == ("False", CHEAPER)
     assert status_and_reason(ConditionType.MIGRATING, job, ALONE) == ("False", Reason.AWAITING_APPROVAL)
@@ -240,7 +240,7 @@ def test_a_recommendation_says_what_it_would_bring_and_why_it_is_only_one(
 ) -> None:
     job = running(made=spec(**sections))
     situation = context(job, ALONE)
-    job = advance(job, situation.assessment, AUTO, NOW, MigrationTexts())
+    job = advance(job, situation.assessment, AUTO, NOW, decision_text)
     draft = draft_status(StoredJob(job, packed({}), None, ""), job, situation)
     recommendation = draft.body["recommendation"]
     assert recommendation["reason"] == CHEAPER

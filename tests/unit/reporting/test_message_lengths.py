@@ -21,6 +21,7 @@ from rightpool.hardware.node import Taint
 from rightpool.hardware.node_needs import Expression
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.hardware.vendors.vendor import Vendor
+from rightpool.planning.jobs.contradiction import Contradiction
 from rightpool.planning.moves.setback import Setback
 from rightpool.planning.moves.trace_setback import TraceSetback
 from rightpool.planning.offers import evidence, pool_rejection
@@ -32,7 +33,6 @@ from rightpool.profiles.findings import Finding
 from rightpool.profiles.idle_findings import WaitsForHost
 from rightpool.profiles.sample import Field
 from rightpool.reporting.diagnosis_texts import RecordedFinding, diagnosis_text
-from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.workloads.notes import NOTE_MESSAGES
 from tests.unit.reporting.test_decision_texts import leaves
 
@@ -140,14 +140,14 @@ def test_a_finding_fits_with_what_helps(kind: type[Finding]) -> None:
     fit(kind, map(diagnosis_text, examples(kind)), MESSAGE)
 
 
-@pytest.mark.parametrize("kind", get_args(Setback), ids=lambda kind: kind.__name__)
-def test_a_setback_fits(kind: type[Any]) -> None:
-    fit(kind, map(MigrationTexts().setback, examples(kind)), MESSAGE)
+@pytest.mark.parametrize("kind", [*leaves(Setback), *leaves(TraceSetback)], ids=lambda kind: kind.__name__)
+def test_a_setback_fits(kind: type[Setback | TraceSetback]) -> None:
+    fit(kind, (made.text() for made in examples(kind)), MESSAGE)
 
 
-@pytest.mark.parametrize("kind", get_args(TraceSetback), ids=lambda kind: kind.__name__)
-def test_why_there_is_no_trace_fits(kind: type[Any]) -> None:
-    fit(kind, map(MigrationTexts().untraced, examples(kind)), MESSAGE)
+@pytest.mark.parametrize("kind", list(leaves(Contradiction)), ids=lambda kind: kind.__name__)
+def test_what_a_status_contradicts_fits(kind: type[Contradiction]) -> None:
+    fit(kind, (made.text("Job train-r{}".format) for made in examples(kind)), MESSAGE)
 
 
 def test_why_steps_are_not_measured_fits() -> None:

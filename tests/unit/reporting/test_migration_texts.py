@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
 from rightpool.api.placement import Placement
@@ -29,7 +27,6 @@ from rightpool.planning.moves.trace_setback import (
     TookTooLong,
     TraceSetback,
 )
-from rightpool.reporting.migration_texts import MigrationTexts
 
 SENTENCES: list[tuple[Setback, str]] = [
     (NotRunning(600.0, "no node", None), "not running after 10 min: no node"),
@@ -76,11 +73,11 @@ SENTENCES: list[tuple[Setback, str]] = [
 
 @pytest.mark.parametrize(("setback", "text"), SENTENCES)
 def test_what_is_said_of_a_setback(setback: Setback, text: str) -> None:
-    assert MigrationTexts().setback(setback) == text
+    assert setback.text() == text
 
 
 def test_each_is_said() -> None:
-    assert {type(setback) for setback, _ in SENTENCES} == set(get_args(Setback))
+    assert {type(setback).__name__ for setback, _ in SENTENCES} == {kind.__name__ for kind in Setback.__subclasses__()}
 
 
 @pytest.mark.parametrize(

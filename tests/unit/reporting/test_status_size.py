@@ -31,9 +31,9 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.unsaved import appended
 from rightpool.planning.judge.verification import verify
 from rightpool.planning.moves.ending import with_avoided
+from rightpool.planning.moves.migration_texts import verified_text
 from rightpool.profiles.steadiness import SPANS
 from rightpool.reporting.conditions.context import Context
-from rightpool.reporting.migration_texts import MigrationTexts
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed
 from tests.unit.planning.jobs import DAY, assess, changed, decided_text, running, spec
@@ -112,7 +112,7 @@ MIGRATION: Final = Migration(
 def verdict() -> str:
     """What a move says of itself that was worse."""
     profile = complete_profile(13, 0.8 * RATE, NOW, unit=WorkUnit.STEPS)
-    return MigrationTexts().verified(MIGRATION, verify(MIGRATION, profile, spec()))
+    return verified_text(MIGRATION, verify(MIGRATION, profile, spec()))
 
 
 def history() -> tuple[LedgerEntry, ...]:

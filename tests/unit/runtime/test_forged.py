@@ -23,7 +23,7 @@ from rightpool.planning.moves.commands import EndRevision, EnsureRevision, comma
 from rightpool.planning.moves.transitions import advance
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.table import conditions_of
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
@@ -66,7 +66,7 @@ def test_a_job_with_another_name_is_never_a_revision(store: Store, status: dict[
         store.observe(JOBS, "ADDED", body)
     assert store.revisions(KEY, "uid-1") == before
     job = state(store)
-    assert advance(job, None, AUTO, NOW, MigrationTexts()).state.finished is None, "it neither ends nor fails the job"
+    assert advance(job, None, AUTO, NOW, decision_text).state.finished is None, "it neither ends nor fails the job"
     kept = store.child(KEY, "uid-1", 1)
     assert kept is not None and kept.name == "bert-r1"
 
@@ -130,7 +130,7 @@ def test_a_foreign_pod_that_blocks_a_migration_is_named(store: Store) -> None:
         "d-2", Action.UPDATE, Phase.DRAINING, job.state.revision, target, NOW, NOW, Reason.UPDATING, ""
     )
     job = changed(job, migration=draining)
-    assert advance(job, None, AUTO, NOW + 1e4, MigrationTexts()) is job, "it may be writing to the checkpoint"
+    assert advance(job, None, AUTO, NOW + 1e4, decision_text) is job, "it may be writing to the checkpoint"
     assert "pod forged has the labels of r1" in conditions_by_type(job)["Migrating"][2]
 
 

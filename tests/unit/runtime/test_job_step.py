@@ -29,7 +29,7 @@ from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.profiles.sample import Field, Sample
 from rightpool.reporting.conditions.context import Context
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.recovery import recovering
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob
@@ -121,7 +121,7 @@ def test_what_is_not_looked_at_again_is_not_worth_a_write(spread: float, monkeyp
     def rests(self: Stepper, job: Job, assessment: Assessment | None, now: float) -> bool:
         if not rest(self, job, assessment, now):
             return False
-        assert advance(job, assessment, PlacementPolicySpec(), now, MigrationTexts()) is job
+        assert advance(job, assessment, PlacementPolicySpec(), now, decision_text) is job
         assert not any(planner._parts.executor.needed(job, command) for command in commands(job))
         is_told_soon(self, job, assessment, now)
         counts["at rest"] += 1

@@ -24,7 +24,7 @@ from rightpool.profiles.steadiness import doubt_between_places
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a move delivered; reporting/migration_texts.py says it in words."""
+    """What a move delivered; planning/moves/migration_texts.py says it in words."""
 
     verdict: Verdict
     """How the result compares with what was before, in the terms of the objective."""

@@ -26,8 +26,8 @@ from rightpool.planning.judge.verdict import Verdict
 from rightpool.planning.judge.verification import Verification, verifiable, verify
 from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.moves.migration_texts import stays_text, verified_text
 from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
-from rightpool.planning.moves.words import Words
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.prediction.step_shares import work_share
 from rightpool.profiles.profile import Profile, Steadiness
@@ -47,14 +47,14 @@ LONGEST_WAIT_SECONDS = 86_400.0
 _NEVER_RAN = frozenset({Reason.START_PREVENTED, Reason.START_DEADLINE_EXCEEDED, Reason.JOB_FAILED})
 
 
-def arrive(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, words: Words, room: bool) -> Job:
+def arrive(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, room: bool) -> Job:
     """One step of a migration whose target exists. room: whether there is some where the job came from."""
     if migration.phase is Phase.STARTING:
-        return _starting(job, migration, policy, now, words, room)
-    return _proving(job, migration, now, words, room)
+        return _starting(job, migration, policy, now, room)
+    return _proving(job, migration, now, room)
 
 
-def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, words: Words, room: bool) -> Job:
+def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: float, room: bool) -> Job:
     """room: whether there is some where the job came from."""
     state = job.revision(migration.target.revision)
     if state.all_running(migration.target.placement.replicas):
@@ -80,23 +80,23 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
     setback = NotRunning(policy.start_deadline.total_seconds(), cause, queue)
     if migration.rolling_back or migration.action is Action.UPDATE:
         # What keeps it from starting may last: from then on it is a job to be started, wherever there is room.
-        return _not_started(job, migration, setback, now, words) if given_up else job
+        return _not_started(job, migration, setback, now) if given_up else job
     if migration.action is Action.START:
         if not given_up:
             return job
-        why = words.setback(setback)
+        why = setback.text()
         # Not back to where it did not start either: it stays a job to be started, and each place is tried once.
         if state.exists and job.obstacle is not None:
             job = with_avoided(job, migration.target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id)
         return end_migration(job, replace(migration, message=why), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
     if state.failed:
-        return _turned_back(job, migration, Reason.JOB_FAILED, words.setback(ProgramFailed(state.failure)), now)
+        return _turned_back(job, migration, Reason.JOB_FAILED, ProgramFailed(state.failure).text(), now)
     if overdue and not room:
-        return _not_started(job, migration, replace(setback, no_room=migration.source.placement.pool), now, words)
+        return _not_started(job, migration, replace(setback, no_room=migration.source.placement.pool), now)
     if overdue:
         prevented = queue is not None or refused is not None or state.prevented
         why = Reason.START_PREVENTED if prevented else Reason.START_DEADLINE_EXCEEDED
-        return _turned_back(job, migration, why, words.setback(setback), now)
+        return _turned_back(job, migration, why, setback.text(), now)
     return job
 
 
@@ -141,38 +141,38 @@ def with_size_measured(job: Job) -> Job:
     return job.with_state(replace(job.state, history=history))
 
 
-def _not_started(job: Job, migration: Migration, setback: NotRunning, now: float, words: Words) -> Job:
+def _not_started(job: Job, migration: Migration, setback: NotRunning, now: float) -> Job:
     """It can't start where it was to: from now on it is a job to be started, wherever it may be. A target that was left
     for being slow is better than none; one that did not run, or where it hung, is none."""
     never_ran = migration.failure in _NEVER_RAN
     if migration.abandoned is not None and migration.failure is not None and (never_ran or migration.realised == 0.0):
         job = with_avoided(job, migration.abandoned, migration.failure, now, decision=migration.id)
-    message = words.setback(replace(setback, returning=migration.rolling_back))
+    message = replace(setback, returning=migration.rolling_back).text()
     if migration.rolling_back:
         message = f"{migration.failure_message}; {message}"
     migration = replace(migration, message=message, failure_message=message)
     return end_migration(job, migration, Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
 
 
-def _proving(job: Job, migration: Migration, now: float, words: Words, room: bool) -> Job:
+def _proving(job: Job, migration: Migration, now: float, room: bool) -> Job:
     """room: whether there is some where the job came from."""
     state = job.revision(migration.target.revision)
     if state.failed:
-        return _turned_back(job, migration, Reason.JOB_FAILED, words.setback(ProgramFailed(state.failure)), now)
+        return _turned_back(job, migration, Reason.JOB_FAILED, ProgramFailed(state.failure).text(), now)
     if job.queued:  # its queue has stopped it: the time for the verdict begins anew when it runs again
         if now - (migration.running_at or migration.phase_since) <= LONGEST_WAIT_SECONDS:
             return job
-        message = words.setback(StoppedByQueue(job.spec.queue_name))
+        message = StoppedByQueue(job.spec.queue_name).text()
         return end_migration(job, replace(migration, message=message), Outcome.FAILED, Reason.WAITING_FOR_QUOTA, now)
     profile = job.observed.profile
     if profile is None or not verifiable(migration, profile):
-        return _unmeasured(job, migration, now, words)
+        return _unmeasured(job, migration, now)
     if migration.phase is Phase.WARMING_UP:
         return with_phase(job, migration, Phase.VERIFYING, now)
-    return _verified(job, migration, profile, now, words, room)
+    return _verified(job, migration, profile, now, room)
 
 
-def _unmeasured(job: Job, migration: Migration, now: float, words: Words) -> Job:
+def _unmeasured(job: Job, migration: Migration, now: float) -> Job:
     """No window of it is complete yet. How long that is waited for depends on what the program shows."""
     profile, window = job.observed.profile, job.spec.profiling.window.total_seconds()
     limit = patience(job, max(VERIFICATION_LIMIT_SECONDS, VERIFICATION_LIMIT_WINDOWS * window))
@@ -196,15 +196,15 @@ def _unmeasured(job: Job, migration: Migration, now: float, words: Words) -> Job
         idle = NoStep(LONGEST_SILENCE_SECONDS, after_first=True)
     if idle is not None and not compiles(profile):
         # It hangs, or is not seen: then it saves before it goes.
-        return _found_hanging(job, migration, words.setback(idle), now, words)
+        return _found_hanging(job, migration, idle.text(), now)
     if waited <= limit:
         return job
     other_unit = profile is not None and profile.complete and profile.unit is not migration.unit
-    message = words.setback(NothingProven(limit, migration.unit if other_unit else None))
+    message = NothingProven(limit, migration.unit if other_unit else None).text()
     return end_migration(job, replace(migration, message=message), Outcome.FAILED, Reason.TELEMETRY_UNAVAILABLE, now)
 
 
-def _verified(job: Job, migration: Migration, profile: Profile, now: float, words: Words, room: bool) -> Job:
+def _verified(job: Job, migration: Migration, profile: Profile, now: float, room: bool) -> Job:
     """room: whether there is some where the job came from."""
     window, variation = job.spec.profiling.window.total_seconds(), job.observed.variation
     waited = now - max(migration.phase_since, _resumed(job, migration))
@@ -221,7 +221,7 @@ def _verified(job: Job, migration: Migration, profile: Profile, now: float, word
     idle = result.verdict is Verdict.IDLE
     if idle and waited < longest_silent and not silent_for_an_hour(job, migration, now):
         return job
-    message = words.verified(migration, result)
+    message = verified_text(migration, result)
     migration = replace(
         migration,
         unit=result.unit,
@@ -232,14 +232,14 @@ def _verified(job: Job, migration: Migration, profile: Profile, now: float, word
         message=message,
     )
     if idle:  # without room to return it waits for some, and is started elsewhere if that takes long
-        return _found_hanging(job, migration, message, now, words)
+        return _found_hanging(job, migration, message, now)
     job = remeasured(job, now, refuted=quiet.hangs_again and result.verdict.undoes)
     if not result.verdict.undoes:
         return end_migration(job, migration, Outcome.VERIFIED, result.reason, now)
     stays = _stays(job, migration, result, now, room)
     if stays is None:
         return _turned_back(job, migration, result.reason, message, now, save_first=True)
-    message = f"{words.stays(migration, stays)}; {message}"
+    message = f"{stays_text(migration, stays)}; {message}"
     return end_migration(job, replace(migration, message=message), Outcome.FAILED, stays, now)
 
 
@@ -265,12 +265,12 @@ def _stays(job: Job, migration: Migration, result: Verification, now: float, roo
     return Reason.RETURN_DOES_NOT_PAY if (result.likely - 1.0) * remaining <= left.restart else None
 
 
-def _found_hanging(job: Job, migration: Migration, message: str, now: float, words: Words) -> Job:
+def _found_hanging(job: Job, migration: Migration, message: str, now: float) -> Job:
     """The program does nothing there. It goes back whatever the move was for, but not to where it may not be."""
     job, migration = hung(job, migration, idle_since(job, migration, now), now), replace(migration, realised=0.0)
     if migration.reason is not Reason.PLACEMENT_DISALLOWED:
         return _turned_back(job, migration, Reason.ROLLED_BACK, message, now, save_first=True)
-    message = f"{words.stays(migration, migration.reason)}; {message}"
+    message = f"{stays_text(migration, migration.reason)}; {message}"
     return end_migration(job, replace(migration, message=message), Outcome.FAILED, migration.reason, now)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.unsaved import late_save
 from rightpool.planning.moves.ending import end_migration, with_phase
-from rightpool.planning.moves.words import Words
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision
 from rightpool.planning.offers.evidence import SourceNotHeld
 
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from rightpool.planning.offers.assessment import Assessment
 
 
-def with_decision(job: Job, assessment: Assessment, now: float, words: Words) -> Job:
+Why = Callable[["Job", "Assessment", float], str]
+"""Says why a migration begins. The last argument: Unix seconds."""
+
+
+def with_decision(job: Job, assessment: Assessment, now: float, why: Why) -> Job:
     """What the assessment decides, begun: the first Revision or a migration. The same job where it decides neither."""
     decision = assessment.decision
     if decision.candidate is None or decision.target is None:
@@ -45,7 +49,7 @@ def with_decision(job: Job, assessment: Assessment, now: float, words: Words) ->
         created_at=now,
         phase_since=now,
         reason=decision.reason,
-        message=words.decided(job, assessment, now),
+        message=why(job, assessment, now),
         unit=decision.candidate.unit if current is None else current.unit,
         predicted=decision.candidate.throughput,
         baseline=None if measured is None else measured.median,

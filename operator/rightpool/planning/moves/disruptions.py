@@ -19,7 +19,6 @@ from rightpool.planning.jobs.saving import NODE_CLOCK_SKEW_SECONDS
 from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.ending import end_migration
 from rightpool.planning.moves.setback import GangDisrupted
-from rightpool.planning.moves.words import Words
 
 # PyTorch waits for a lost peer for ten minutes with NCCL, half an hour with Gloo; and the peer has its grace period.
 _LATEST_FAILURE_SECONDS: Final = 2400.0
@@ -62,11 +61,11 @@ def _peers(at: float, failures: tuple[PodFailure, ...]) -> set[int]:
     return there | {number for number, failure in enumerate(failures) if at < failure.bound_at <= last}
 
 
-def started_again(job: Job, now: float, words: Words) -> Job:
+def started_again(job: Job, now: float) -> Job:
     """The job whose child a disruption has ended, on its way to the next Revision at the same place."""
     here, under_way = job.state.revision, job.state.migration
     assert here is not None
-    message = words.setback(GangDisrupted(here.revision, job.state.disruptions[-1]))
+    message = GangDisrupted(here.revision, job.state.disruptions[-1]).text()
     if under_way is not None:
         # On trial it has proven nothing, and stays; what promised nothing is taken over by what follows.
         outcome = Outcome.ROLLED_BACK if under_way.rolling_back else Outcome.FAILED

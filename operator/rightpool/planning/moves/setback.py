@@ -1,15 +1,30 @@
-"""Setbacks: why a migration did not get where it was to. reporting/migration_texts.py says them in words."""
+"""Setbacks: why a migration did not get where it was to."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Final
 
 from rightpool.api.placement import Placement
+from rightpool.api.wording import instant, place, span
 from rightpool.api.work_unit import WorkUnit
+
+FAILED: Final = "the Revision failed"
+"""Where Kubernetes has no words of its own."""
+_UNKNOWN: Final = "no reason known"
+
+
+class Setback(ABC):
+    """What came in the way of a migration."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """What happened, in a sentence that a status keeps."""
 
 
 @dataclass(frozen=True, slots=True)
-class NotRunning:
+class NotRunning(Setback):
     """Not all pods of a Revision run when they should."""
 
     deadline: float
@@ -27,25 +42,40 @@ class NotRunning:
     returning: bool = False
     """Whether it is the way back that fails."""
 
+    def text(self) -> str:
+        why = self.cause or _UNKNOWN
+        if self.queue is not None:
+            why = f"queue {self.queue} has not admitted it"
+        text = f"not running after {span(self.deadline)}: {why}"
+        if self.no_room is not None:
+            text += f"; there is no room on {self.no_room}, where it came from"
+        return f"on the way back: {text}" if self.returning else text
+
 
 @dataclass(frozen=True, slots=True)
-class NeverStarted:
+class NeverStarted(Setback):
     """The job is started elsewhere, since its pods never all ran."""
 
     cause: str | None
     """Why, by its pods; None where they do not say."""
 
+    def text(self) -> str:
+        return f"the job did not start there: {self.cause or _UNKNOWN}"
+
 
 @dataclass(frozen=True, slots=True)
-class ProgramFailed:
+class ProgramFailed(Setback):
     """The target has failed for good."""
 
     failure: str | None
     """Kubernetes' words; None where it has none."""
 
+    def text(self) -> str:
+        return self.failure or FAILED
+
 
 @dataclass(frozen=True, slots=True)
-class GangDisrupted:
+class GangDisrupted(Setback):
     """Pods have failed because Kubernetes ended another one of the gang."""
 
     revision: int
@@ -54,9 +84,15 @@ class GangDisrupted:
     at: float
     """Unix seconds when Kubernetes began to end that pod."""
 
+    def text(self) -> str:
+        return (
+            f"Kubernetes took a pod of r{self.revision} away at {instant(self.at)}, and the others failed without it; "
+            "all start again, and no failure counts"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class ChipsTaken:
+class ChipsTaken(Setback):
     """Others have got the chips of the target while the save was waited for."""
 
     target: Placement
@@ -64,30 +100,45 @@ class ChipsTaken:
     waited: float
     """Seconds that the save was waited for."""
 
+    def text(self) -> str:
+        return (
+            f"others got {place(self.target)} while its save was waited for ({span(self.waited)}): the job runs on, "
+            "and goes when there is room and it saves in time"
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class FailedWhenSaving:
+class FailedWhenSaving(Setback):
     """The job has failed while its save was waited for."""
 
+    def text(self) -> str:
+        return "the program failed after a save was asked for"
+
 
 @dataclass(frozen=True, slots=True)
-class EndUnknown:
+class EndUnknown(Setback):
     """Pods have ended, and Kubernetes does not say whether they have completed the job."""
 
     revision: int
     """Number of the one whose pods have ended."""
 
+    def text(self) -> str:
+        return f"the pods of r{self.revision} have ended, and Kubernetes does not say how; nothing is moved"
+
 
 @dataclass(frozen=True, slots=True)
-class StoppedByQueue:
+class StoppedByQueue(Setback):
     """The target was preempted for so long that no verdict was found."""
 
     queue: str | None
     """Name of the LocalQueue; None where the job is in none."""
 
+    def text(self) -> str:
+        return f"queue {self.queue} has stopped it, and a day was not enough for a verdict; the job stays"
+
 
 @dataclass(frozen=True, slots=True)
-class NothingProven:
+class NothingProven(Setback):
     """The target was not measured in time."""
 
     limit: float
@@ -96,9 +147,15 @@ class NothingProven:
     unit: WorkUnit | None
     """What throughput is missing in, where it was measured in another unit. None: no profile was complete."""
 
+    def text(self) -> str:
+        missing = "complete profile"
+        if self.unit is not None:
+            missing = f"throughput in {self.unit.plural}/s, as before the move,"
+        return f"no {missing} within {span(self.limit)} after the move, so nothing can be proven; the job stays"
+
 
 @dataclass(frozen=True, slots=True)
-class NoStep:
+class NoStep(Setback):
     """The program does not work on the target, though its pods run and are read."""
 
     limit: float
@@ -106,16 +163,6 @@ class NoStep:
     after_first: bool = False
     """Whether it had made a few steps before."""
 
-
-Setback = (
-    NotRunning
-    | NeverStarted
-    | ProgramFailed
-    | GangDisrupted
-    | ChipsTaken
-    | FailedWhenSaving
-    | EndUnknown
-    | StoppedByQueue
-    | NothingProven
-    | NoStep
-)
+    def text(self) -> str:
+        since = "after its first ones there" if self.after_first else "after the move"
+        return f"no step within {span(self.limit)} {since}, though its pods run and are read"

@@ -24,8 +24,8 @@ from rightpool.planning.jobs.saving import (
 from rightpool.planning.judge.idling import hangs
 from rightpool.planning.moves.baseline import with_baseline
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.moves.migration_texts import unsaved_text
 from rightpool.planning.moves.setback import ChipsTaken, EndUnknown, NeverStarted
-from rightpool.planning.moves.words import Words
 
 # Kubernetes says within seconds how a child has ended whose pods have.
 FINISHING_SECONDS = 600.0
@@ -33,29 +33,29 @@ FINISHING_SECONDS = 600.0
 HANDOVER = frozenset({Phase.CHECKPOINTING, Phase.DRAINING})
 
 
-def hand_over(job: Job, migration: Migration, edited: bool, taken: bool, now: float, words: Words) -> Job:
+def hand_over(job: Job, migration: Migration, edited: bool, taken: bool, now: float) -> Job:
     """One step of a migration in a phase of `HANDOVER`. edited: whether the workload is another than was planned.
     taken: whether others have got the chips that it is to go to, while its save was waited for."""
     if migration.phase is Phase.CHECKPOINTING:
         if taken and not migration.rolling_back:
-            text = words.setback(ChipsTaken(migration.target.placement, now - migration.phase_since))
+            text = ChipsTaken(migration.target.placement, now - migration.phase_since).text()
             migration = replace(migration, message=text)
             return end_migration(job, migration, Outcome.HELD, Reason.WAITING_FOR_CAPACITY, now)
-        return _checkpointing(job, migration, edited, now, words)
+        return _checkpointing(job, migration, edited, now)
     return _draining(job, migration, edited, now)
 
 
-def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, words: Words) -> Job:
+def _checkpointing(job: Job, migration: Migration, edited: bool, now: float) -> Job:
     if (edited or job.spec.suspend) and not migration.rolling_back:
         return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
     leaving = job.revision(migration.moving.revision)
     if leaving.finishing:  # to start it anew elsewhere would do its last part twice
-        return job if now - migration.phase_since <= FINISHING_SECONDS else _unfinished(job, migration, now, words)
+        return job if now - migration.phase_since <= FINISHING_SECONDS else _unfinished(job, migration, now)
     if migration.action is Action.START:
         if leaving.all_running(migration.moving.placement.replicas):
             return end_migration(job, migration, Outcome.SUPERSEDED, Reason.RUNNING, now)
         if leaving.exists and migration.moving.since is None:  # else nothing was tried, or it ran there
-            why = words.setback(NeverStarted(leaving.why_not_running))
+            why = NeverStarted(leaving.why_not_running).text()
             job = with_avoided(job, migration.moving, Reason.START_DEADLINE_EXCEEDED, now, message=why)
     asked_at = migration.phase_since
     failed = migration.moving.since is not None and failed_since_asked(leaving, asked_at)
@@ -75,20 +75,20 @@ def _checkpointing(job: Job, migration: Migration, edited: bool, now: float, wor
         # be judged by a program that fails, and may meet what the failed save has left.
         leaves = leaving.failed or (migration.demanded and not migration.rolling_back)
         if leaves or not _ends(leaving):
-            return _unsaved(job, migration, Reason.SAVE_FAILED, now, words, leaves=leaves)
+            return _unsaved(job, migration, Reason.SAVE_FAILED, now, leaves=leaves)
     if not waited_for_save(job, asked_at, now):
         return job
     # The user replaced the workload; waiting for ever for the old one to save would ignore that. A job that has lost
     # some of its nodes for long does not go on where it is. Nor does one that hangs where it was moved to.
     leaves = hangs(job, migration, now) if migration.rolling_back else not migration.promises
-    return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, words, leaves=leaves)
+    return _unsaved(job, migration, Reason.CHECKPOINT_TIMEOUT, now, leaves=leaves)
 
 
-def _unfinished(job: Job, migration: Migration, now: float, words: Words) -> Job:
+def _unfinished(job: Job, migration: Migration, now: float) -> Job:
     """Its pods have ended, and nobody says how. What the user demands goes on; else it may have completed."""
     if not migration.promises and not migration.rolling_back:
         return _left(job, migration, now)
-    message = words.setback(EndUnknown(migration.moving.revision))
+    message = EndUnknown(migration.moving.revision).text()
     if not migration.rolling_back:
         return end_migration(job, replace(migration, message=message), Outcome.HELD, Reason.FINISHING, now)
     migration = replace(migration, failure_message=f"{migration.failure_message}; {message}")
@@ -101,9 +101,9 @@ def _ends(leaving: RevisionState) -> bool:
     return crash is not None and crash.allowed is not None and crash.count > crash.allowed
 
 
-def _unsaved(job: Job, migration: Migration, why: Reason, now: float, words: Words, *, leaves: bool) -> Job:
+def _unsaved(job: Job, migration: Migration, why: Reason, now: float, *, leaves: bool) -> Job:
     """No save came: the migration goes on without it, or is given up. The ledger will say so in both cases."""
-    text = words.unsaved(job, migration, why, now, leaves=leaves)
+    text = unsaved_text(job, migration, why, now, leaves=leaves)
     if migration.rolling_back:
         migration = replace(migration, failure_message=f"{migration.failure_message}; {text}")
     else:

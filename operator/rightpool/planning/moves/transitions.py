@@ -24,7 +24,7 @@ from rightpool.planning.books.accounting import accounted, finished
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.arrival import arrive, with_size_measured
-from rightpool.planning.moves.beginning import begin, with_decision
+from rightpool.planning.moves.beginning import Why, begin, with_decision
 from rightpool.planning.moves.disruptions import failed_by_disruption, started_again, with_disruption
 from rightpool.planning.moves.ending import end_migration
 from rightpool.planning.moves.pauses import with_pause
@@ -32,7 +32,6 @@ from rightpool.planning.moves.rescues import with_rescue
 from rightpool.planning.moves.setback import FailedWhenSaving
 from rightpool.planning.moves.stop_then_start import HANDOVER, hand_over
 from rightpool.planning.moves.trace import abandoned, with_trace
-from rightpool.planning.moves.words import Words
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.readiness import COMPLETED
 from rightpool.profiles.steadiness import worth_keeping
@@ -43,17 +42,17 @@ if TYPE_CHECKING:
 FAILED = "Failed"
 
 
-def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
+def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, why: Why) -> Job:
     """The job's next persisted state; the very same object where nothing changes.
 
-    assessment: None where the job was not assessed in this cycle (then nothing new is begun). words: who makes the
-    sentences that are persisted.
+    assessment: None where the job was not assessed in this cycle (then nothing new is begun). why: says why a
+    migration begins.
     """
     if job.deleting or job.state.finished or job.invalid or contradiction(job):
         return job
     # First what is paid and done up to now, then what follows from the step itself.
     booked = accounted(job, assessment, now)
-    after = _advanced(booked, assessment, policy, now, words)
+    after = _advanced(booked, assessment, policy, now, why)
     after = booked if after is booked else accounted(after, assessment, now)
     seen, stored = job.observed.variation, job.state.variation
     if seen is not None and (after is not job or worth_keeping(stored, seen) or _tells_a_verdict(job, seen)):
@@ -68,21 +67,21 @@ def _tells_a_verdict(job: Job, seen: Variation) -> bool:
     return judges and (stored is None or stored.as_of < seen.as_of)
 
 
-def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words) -> Job:
+def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, why: Why) -> Job:
     job = with_disruption(job)
-    ended = _ended(job, now, words)
+    ended = _ended(job, now)
     if ended is not None:
         return ended
     job = with_trace(with_rescue(job, now), now)
     if job.state.migration is not None:
-        return _step(job, job.state.migration, assessment, policy, now, words)
+        return _step(job, job.state.migration, assessment, policy, now)
     job = with_size_measured(_running(with_pause(job, now), now))
     if assessment is None or job.stops:
         return job
-    return with_decision(_allowed(job, assessment), assessment, now, words)
+    return with_decision(_allowed(job, assessment), assessment, now, why)
 
 
-def _ended(job: Job, now: float, words: Words) -> Job | None:
+def _ended(job: Job, now: float) -> Job | None:
     """The job's own end, which wins over everything, or a new start where only a disruption has ended it; None where it
     has not ended."""
     if job.state.revision is None:
@@ -90,7 +89,7 @@ def _ended(job: Job, now: float, words: Words) -> Job | None:
     migration = job.state.migration
     state = job.revision(job.state.revision.revision)
     if state.succeeded:
-        return _finished(job, COMPLETED, now, words)
+        return _finished(job, COMPLETED, now)
     # On a target that is still to be verified, or left again, failing is the move's failure: undone, not the job's own.
     on_trial = (
         migration is not None
@@ -102,15 +101,15 @@ def _ended(job: Job, now: float, words: Words) -> Job | None:
         return None
     leaving = migration is not None and migration.phase in HANDOVER
     if failed_by_disruption(job, state):
-        return None if leaving else started_again(job, now, words)
-    return None if on_trial else _finished(job, FAILED, now, words)
+        return None if leaving else started_again(job, now)
+    return None if on_trial else _finished(job, FAILED, now)
 
 
-def _finished(job: Job, how: str, now: float, words: Words) -> Job:
+def _finished(job: Job, how: str, now: float) -> Job:
     if job.state.migration is not None:
         migration, reason = job.state.migration, Reason.JOB_COMPLETED if how == COMPLETED else Reason.JOB_FAILED
         if how == FAILED and migration.phase is Phase.CHECKPOINTING:
-            migration = replace(migration, message=f"{migration.message}; {words.setback(FailedWhenSaving())}")
+            migration = replace(migration, message=f"{migration.message}; {FailedWhenSaving().text()}")
         job = end_migration(job, migration, Outcome.SUPERSEDED, reason, now)
     job = finished(job, now)
     return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now)))
@@ -141,14 +140,14 @@ def _allowed(job: Job, assessment: Assessment) -> Job:
 
 
 def _step(
-    job: Job, migration: Migration, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, words: Words
+    job: Job, migration: Migration, assessment: Assessment | None, policy: PlacementPolicySpec, now: float
 ) -> Job:
     edited = job.workload_hash_of(migration.target) != migration.target.workload_hash
     if migration.phase is Phase.PLANNED:
         return begin(job, migration, assessment, edited, now)
     if migration.phase in HANDOVER:
         taken = assessment is not None and assessment.withdrawn
-        return hand_over(job, migration, edited, taken, now, words)
+        return hand_over(job, migration, edited, taken, now)
     awaits_verdict = migration.promises and not migration.rolling_back
     if edited or (job.spec.suspend and not awaits_verdict):
         # The target exists already: the job is there now, and the user's wish is the next decision.
@@ -159,4 +158,4 @@ def _step(
         if paused is not job or paused.state.pause is not None:
             return paused  # nothing is judged while the job is stopped
     room = assessment is None or assessment.way_back is not False
-    return arrive(job, migration, policy, now, words, room)
+    return arrive(job, migration, policy, now, room)

@@ -18,7 +18,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import VariantRefusal
 from rightpool.planning.moves.commands import CheckVariants
 from rightpool.planning.moves.transitions import advance
-from rightpool.reporting.migration_texts import MigrationTexts
+from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import AUTO, changed
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import Body, profiled_job
@@ -123,7 +123,7 @@ def test_a_move_by_a_variant_waits_until_it_was_checked(world: World, checked: b
     planned = replace(migration(world, Phase.PLANNED), action=Action.MOVE)
     target = replace(planned.target, vendor="Google", workload_hash=job.variants[0].workload_hash)
     moving = changed(job, revision=world.ref, migration=replace(planned, target=target), variants_checked=checked)
-    after = advance(moving, None, AUTO, world.clock, MigrationTexts()).state.migration
+    after = advance(moving, None, AUTO, world.clock, decision_text).state.migration
     assert after is not None and (after.phase is not Phase.PLANNED) is checked
 
 
@@ -138,7 +138,7 @@ def test_what_was_planned_by_a_variant_that_is_refused_is_given_up(world: World,
         job, revision=world.ref, migration=replace(planned, target=target), variants_checked=True,
         refused_variants=refused,
     )  # fmt: skip
-    after = advance(moving, None, AUTO, world.clock, MigrationTexts()).state
+    after = advance(moving, None, AUTO, world.clock, decision_text).state
     assert after.migration is None and after.revision == world.ref
     held = after.history[-1]
     assert (held.outcome, held.reason, held.message) == (Outcome.HELD, "InvalidVariant", "unknown field comand")
