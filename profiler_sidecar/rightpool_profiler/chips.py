@@ -67,6 +67,9 @@ class Chips:
                 self._gauges[chip.uuid, metric][""].add(now, value)
         for reason, active in chip.throttle.items():
             self._gauges[chip.uuid, contract.CHIP_THROTTLE][reason].add(now, float(active))
+        self._count(process, chip)
+
+    def _count(self, process: tuple[int, int], chip: Chip) -> None:
         if chip.energy is not None:
             self._energy[chip.uuid] = max(chip.energy, self._energy.get(chip.uuid, 0.0))
         for kind, count in chip.errors.items():

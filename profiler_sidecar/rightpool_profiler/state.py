@@ -1,6 +1,6 @@
 """The state of this pod, aggregated from the reports of its processes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -216,26 +216,11 @@ class State:
         quality = {sample.metric: _MEASURED for sample in samples}
         if contract.CHIP_BUSY in quality and self._chips.busy_is_sampled:
             quality[contract.CHIP_BUSY] = _DERIVED
-        busy, memory = self._cpu.mean(heard), self._memory.peak(heard)
         if not samples and self._on_cpu(now):
-            chip = {contract.LABEL_CHIP: _CPU_CHIP}
-            if busy is not None:
-                samples.append(Sample(contract.CHIP_BUSY, chip, busy))
-                quality[contract.CHIP_BUSY] = _DERIVED
-            if memory is not None:
-                samples.append(Sample(contract.CHIP_MEMORY_USED, chip, memory))
-                quality[contract.CHIP_MEMORY_USED] = _DERIVED
-            limits = [one.report.memory_limit for one in self._living(now) if one.report.memory_limit is not None]
-            if limits:
-                samples.append(Sample(contract.CHIP_MEMORY_TOTAL, chip, max(limits)))
-                quality[contract.CHIP_MEMORY_TOTAL] = _DERIVED
+            samples = self._processor(now)
+            quality.update({sample.metric: _DERIVED for sample in samples})
         histograms: list[Histogram] = []
-        # Who makes steps now says how they are known; a program that has ended says so only where no other follows.
-        stepping = [one.report for one in self._living(now) if one.report.steps > 0]
-        reports = stepping or [one.report for one in self._processes.values() if one.report.steps > 0]
-        inferred = any(report.derived for report in reports)
-        counted = _DERIVED if inferred else _MEASURED
-        sums = self._counters
+        counted, sums = self._quality_of_steps(now), self._counters
         if sums.steps:
             samples.append(Sample(contract.STEPS, {}, sums.steps))
             histograms.append(Histogram(contract.STEP_SECONDS, BUCKETS, tuple(sums.buckets), sums.seconds))
@@ -245,30 +230,9 @@ class State:
         elif sums.samples is not None:
             samples.append(Sample(contract.SAMPLES, {}, sums.samples))
             quality[contract.SAMPLES] = counted
-        for sample in self._model(now):
+        for sample, known in self._of_program(now):
             samples.append(sample)
-            quality[sample.metric] = _DERIVED if sample.metric == contract.STEP_SAMPLES else _MEASURED
-        retries = [one.report.memory_retries for one in self._living(now) if one.report.memory_retries is not None]
-        if retries:
-            samples.append(Sample(contract.MEMORY_RETRIES, {}, sum(retries)))
-            quality[contract.MEMORY_RETRIES] = _MEASURED
-        for metric, window in ((contract.COMPILE, self._compiling), (contract.SAVING, self._saving)):
-            share = window.mean(heard)
-            if share is not None:
-                samples.append(Sample(metric, {}, share))
-                quality[metric] = _MEASURED
-        by_rank = self._shares.by_rank([one.report for one in self._living(now)], now, self._counters.pace)
-        for rank, shares in by_rank.items():
-            labels = {contract.LABEL_RANK: str(rank)} if len(by_rank) > 1 else {}
-            for part, share in shares.items():
-                samples.append(Sample(contract.STEP_SHARE, {contract.LABEL_PART: part, **labels}, share))
-                quality[contract.STEP_SHARE] = _MEASURED if self._shares.sure(now) else _DERIVED
-        if self._saved is not None:
-            samples.append(Sample(contract.CHECKPOINT_TIMESTAMP, {}, self._saved[0]))
-            quality[contract.CHECKPOINT_TIMESTAMP] = _MEASURED
-            if self._saved[1] is not None:
-                samples.append(Sample(contract.CHECKPOINT_SECONDS, {}, self._saved[1]))
-                quality[contract.CHECKPOINT_SECONDS] = _DERIVED
+            quality[sample.metric] = known
         for source, up in self.sources(now).items():
             samples.append(Sample(contract.SOURCE_UP, {"source": source}, float(up)))
         for field, value in quality.items():
@@ -276,6 +240,59 @@ class State:
         for result, count in (("taken", self.taken), ("refused", self.refused)):
             samples.append(Sample("rightpool_profiler_datagrams_total", {"result": result}, count))
         return samples, histograms
+
+    def _of_program(self, now: float) -> Iterator[tuple[Sample, str]]:
+        """What is told of the program beside its steps, and how it is known."""
+        for sample in self._model(now):
+            yield sample, _DERIVED if sample.metric == contract.STEP_SAMPLES else _MEASURED
+        for sample in self._hindrances(now):
+            yield sample, _MEASURED
+        for sample in self._step_shares(now):
+            yield sample, _MEASURED if self._shares.sure(now) else _DERIVED
+        if self._saved is not None:
+            at, seconds = self._saved
+            yield Sample(contract.CHECKPOINT_TIMESTAMP, {}, at), _MEASURED
+            if seconds is not None:
+                yield Sample(contract.CHECKPOINT_SECONDS, {}, seconds), _DERIVED
+
+    def _processor(self, now: float) -> list[Sample]:
+        """The host's processor and memory, in place of a chip's."""
+        heard = self._heard(now)
+        limits = [one.report.memory_limit for one in self._living(now) if one.report.memory_limit is not None]
+        found = {
+            contract.CHIP_BUSY: self._cpu.mean(heard),
+            contract.CHIP_MEMORY_USED: self._memory.peak(heard),
+            contract.CHIP_MEMORY_TOTAL: max(limits, default=None),
+        }
+        chip = {contract.LABEL_CHIP: _CPU_CHIP}
+        return [Sample(metric, chip, value) for metric, value in found.items() if value is not None]
+
+    def _quality_of_steps(self, now: float) -> str:
+        """Who makes steps now says how they are known; a program that has ended says so only where no other follows."""
+        stepping = [one.report for one in self._living(now) if one.report.steps > 0]
+        reports = stepping or [one.report for one in self._processes.values() if one.report.steps > 0]
+        return _DERIVED if any(report.derived for report in reports) else _MEASURED
+
+    def _step_shares(self, now: float) -> list[Sample]:
+        """Of each rank, where the pod has several."""
+        by_rank = self._shares.by_rank([one.report for one in self._living(now)], now, self._counters.pace)
+        return [
+            Sample(contract.STEP_SHARE, {contract.LABEL_PART: part, **labels}, share)
+            for rank, shares in by_rank.items()
+            for labels in ({contract.LABEL_RANK: str(rank)} if len(by_rank) > 1 else {},)
+            for part, share in shares.items()
+        ]
+
+    def _hindrances(self, now: float) -> list[Sample]:
+        """What keeps the program from its steps: memory that was short, compilation, saves."""
+        heard = self._heard(now)
+        retries = [one.report.memory_retries for one in self._living(now) if one.report.memory_retries is not None]
+        found = {
+            contract.MEMORY_RETRIES: sum(retries) if retries else None,
+            contract.COMPILE: self._compiling.mean(heard),
+            contract.SAVING: self._saving.mean(heard),
+        }
+        return [Sample(metric, {}, value) for metric, value in found.items() if value is not None]
 
     def _model(self, now: float) -> list[Sample]:
         """What the leading process says of the model, and the samples that all processes take in a step."""

@@ -120,6 +120,13 @@ def _parts(nvml: Any, board: Any) -> list[Any]:
     return found
 
 
+def _ask(call: Any, *arguments: Any) -> Any:
+    try:
+        return call(*arguments)
+    except Exception:
+        return None
+
+
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
@@ -157,41 +164,14 @@ class _Chip:
             pass  # before Hopper, or an old driver
 
     def read(self) -> dict[str, Any]:
-        nvml, handle, board = self._nvml, self._handle, self._board
+        nvml, handle = self._nvml, self._handle
         found: dict[str, Any] = {"uuid": self._uuid, **self._facts}
-
-        def ask(call: Any, *arguments: Any) -> Any:
-            try:
-                return call(*arguments)
-            except Exception:
-                return None
-
-        memory = ask(nvml.nvmlDeviceGetMemoryInfo, handle)
+        memory = _ask(nvml.nvmlDeviceGetMemoryInfo, handle)
         if memory is not None:
             found["memory_used"], found["memory_total"] = float(memory.used), float(memory.total)
-        if not self._part:  # of a part they would be all neighbours'
-            power = ask(nvml.nvmlDeviceGetPowerUsage, handle)
-            if power is not None:
-                found["power"] = power / 1000.0
-            energy = ask(nvml.nvmlDeviceGetTotalEnergyConsumption, handle)
-            if energy is not None:
-                found["energy"] = energy / 1000.0
-            limit = ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
-            if limit:
-                found["power_limit"] = limit / 1000.0
-        if self._most_clock is None:
-            self._most_clock = ask(nvml.nvmlDeviceGetMaxClockInfo, board, nvml.NVML_CLOCK_SM)
-        clock = ask(nvml.nvmlDeviceGetClockInfo, board, nvml.NVML_CLOCK_SM)
-        if clock is not None and self._most_clock:
-            found["clock"] = min(1.0, clock / self._most_clock)
-        heat = ask(nvml.nvmlDeviceGetTemperature, board, nvml.NVML_TEMPERATURE_GPU)
-        if heat is not None:
-            found["temperature"] = float(heat)
-        reasons = ask(getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None), board)
-        if reasons is None:
-            reasons = ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, board)
-        if reasons is not None:
-            found["throttle"] = {name: bool(reasons & bit) for bit, name in _REASONS.items()}
+        if not self._part:  # of a part it would be all neighbours'
+            found.update(self._power())
+        found.update(self._clocks())
         found.update(self._health.read())
         others = None if self._others is None else self._others.read()
         if others is not None:
@@ -201,9 +181,40 @@ class _Chip:
         except Exception:
             self._samples, self._has_gpm = [], False  # unsupported: do not try again
         if not self._has_gpm and not self._part:
-            use = ask(nvml.nvmlDeviceGetUtilizationRates, handle)
+            use = _ask(nvml.nvmlDeviceGetUtilizationRates, handle)
             if use is not None:
                 found["utilization"] = use.gpu / 100.0
+        return found
+
+    def _power(self) -> dict[str, float]:
+        nvml, found = self._nvml, {}
+        for name, call in (
+            ("power", nvml.nvmlDeviceGetPowerUsage),
+            ("energy", nvml.nvmlDeviceGetTotalEnergyConsumption),
+            ("power_limit", nvml.nvmlDeviceGetEnforcedPowerLimit),
+        ):
+            value = _ask(call, self._handle)
+            if value is not None and (value or name != "power_limit"):  # a limit of nothing is none
+                found[name] = value / 1000.0
+        return found
+
+    def _clocks(self) -> dict[str, Any]:
+        """With what holds them down."""
+        nvml, board = self._nvml, self._board
+        found: dict[str, Any] = {}
+        if self._most_clock is None:
+            self._most_clock = _ask(nvml.nvmlDeviceGetMaxClockInfo, board, nvml.NVML_CLOCK_SM)
+        clock = _ask(nvml.nvmlDeviceGetClockInfo, board, nvml.NVML_CLOCK_SM)
+        if clock is not None and self._most_clock:
+            found["clock"] = min(1.0, clock / self._most_clock)
+        heat = _ask(nvml.nvmlDeviceGetTemperature, board, nvml.NVML_TEMPERATURE_GPU)
+        if heat is not None:
+            found["temperature"] = float(heat)
+        reasons = _ask(getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None), board)
+        if reasons is None:
+            reasons = _ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, board)
+        if reasons is not None:
+            found["throttle"] = {name: bool(reasons & bit) for bit, name in _REASONS.items()}
         return found
 
     def _activity(self) -> dict[str, Any]:

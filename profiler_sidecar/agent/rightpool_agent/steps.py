@@ -223,9 +223,7 @@ class StepLog:
         interrupted = sorted(self.interruptions)
         newest = interrupted[-1] if interrupted else 0.0
         usual = pace = self.median()
-        for one in list(self._tracks):
-            while one.joins is not None:
-                one = self._joined(one, one.joins)
+        self._join()
         take, dominant = self._events.popleft, self.dominant
         before, moment = self._previous or (None, 0.0)
         for _ in range(len(self._events)):
@@ -250,11 +248,9 @@ class StepLog:
                 owner.carried += at - moment
             before, moment = track, at
             if step is not None:
-                if track.calls - track.then[2] >= _MIN_CALLS and track.is_like(step):
-                    pace = self.median() if pace is None else pace
-                    if step.last is None or pace is None or at - step.last > _MIN_CALLS * pace:
-                        self._begin_phase(track)
-                        dominant, pace = track, None
+                if track.calls - track.then[2] >= _MIN_CALLS and self._follows(track, step, at, pace):
+                    self._begin_phase(track)
+                    dominant, pace = track, None
             elif track is dominant and last is not None and steps and not flagged:
                 interval = (at - last) / steps
                 self.recent.append(interval)
@@ -264,6 +260,18 @@ class StepLog:
             self._previous = before, moment
         self._choose(final)
         self._take()
+
+    def _join(self) -> None:
+        for one in list(self._tracks):
+            while one.joins is not None:
+                one = self._joined(one, one.joins)
+
+    def _follows(self, track: Track, step: Track, at: float, pace: float | None) -> bool:
+        """Whether a function like the step is called at last where the step no longer is. pace: of a step."""
+        if not track.is_like(step):
+            return False
+        pace = self.median() if pace is None else pace
+        return step.last is None or pace is None or at - step.last > _MIN_CALLS * pace
 
     def _begin_phase(self, track: Track) -> None:
         """The step was not called for a while, and this one was: it is the step from where it was called alone."""

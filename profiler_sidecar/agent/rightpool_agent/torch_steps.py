@@ -202,7 +202,7 @@ def _before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-    global hooked, _loader_rows, _loader_steps, _loader_missed, _passes_before, _in_a_row
+    global hooked, _passes_before, _in_a_row
     try:
         now = time.perf_counter()
         if _depth:
@@ -220,15 +220,8 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             if known is None:
                 return
         fresh = torch_loader.used
-        if torch_loader.used or torch_roots.forwards:
-            rows = torch_loader.consumed(torch_roots.forwards > 0)
-            torch_roots.forwards = 0
-            if rows is None:
-                _loader_missed = True
-                _loader_steps += 1
-            elif rows:
-                _loader_rows += rows
-                _loader_steps += 1
+        if fresh or torch_roots.forwards:
+            _take_rows()
         _in_a_row = _backward_passes - _passes_before or _in_a_row
         _passes_before = _backward_passes
         repeats = _take_calls(known) and not fresh
@@ -237,16 +230,34 @@ def _after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             saves.stepped()
         _inputs.step()
         steps = _turns.take(id(optimizer), repeats)
-        if steps and _log is not None:
-            _log.add(_track, now, 0, steps)
-            torch_flops.count += steps
-            if torch_flops.count >= torch_flops.due:
-                torch_flops.turn()
+        if steps:
+            _count(now, steps)
         wanted = torch_trace.session
         if wanted is not None:
             torch_trace.on_step(wanted)
     except Exception:
         pass
+
+
+def _count(now: float, steps: int) -> None:
+    if _log is not None:
+        _log.add(_track, now, 0, steps)
+        torch_flops.count += steps
+        if torch_flops.count >= torch_flops.due:
+            torch_flops.turn()
+
+
+def _take_rows() -> None:
+    """The rows of the loader's batches since the last step."""
+    global _loader_rows, _loader_steps, _loader_missed
+    rows = torch_loader.consumed(torch_roots.forwards > 0)
+    torch_roots.forwards = 0
+    if rows is None:
+        _loader_missed = True
+        _loader_steps += 1
+    elif rows:
+        _loader_rows += rows
+        _loader_steps += 1
 
 
 def _take_over() -> None:
