@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -38,6 +39,27 @@ def test_the_picture_shows_every_room_and_every_import() -> None:
     circles = [circle.get("class") for circle in picture.iter(f"{SVG}circle")]
     assert circles.count("used") == sum(len(room.imports) for room in listed) + 1  # one in the legend
     assert len(circles) == sum(len(room.allowed) for room in listed) + 2
+
+
+def test_every_file_of_the_table_of_changes_is_in_its_room() -> None:
+    """Also those that are named without a folder, as next to what stands before them."""
+    table = PAGE.partition("| change | room |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| [^|]+ \| `([\w/]+)/` \| (.+?) \| (.+) \|$", table, flags=re.M)
+    assert len(rows) > 15
+    for room, write, change in rows:
+        folder = next(base / room for base in (OPERATOR, ROOT) if (base / room).is_dir())
+        for name in re.findall(r"`([\w.-]+\.(?:py|yaml|json))`", write + change):
+            assert list(folder.rglob(name)) or list(OPERATOR.glob(f"**/{name}")), f"{room}: {name}"
+
+
+@pytest.mark.parametrize("name", ["target", "gate", "allocator", "kind"])
+def test_an_invented_one_holds_its_row(name: str) -> None:
+    file, test = re.findall(rf"^\| {name} \| `([\w/]+\.py)` \| (.+) \|$", PAGE, flags=re.M)[0]
+    module = (ROOT / "tests" / file).read_text(encoding="utf-8")
+    held = test.strip("`") if test != "the same" else file
+    assert Path(file).stem in (ROOT / "tests" / held).read_text(encoding="utf-8") or held == file
+    assert "def test_" in (ROOT / "tests" / held).read_text(encoding="utf-8")
+    assert name in module.lower()
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:[\w-]+/)+[\w.-]*)`", PAGE))))
