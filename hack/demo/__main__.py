@@ -1,7 +1,7 @@
 """Start a cluster of one node, install the chart, run four stories, and show the objects.
 
     make demo        python -m demo
-    make demo V=1    python -m demo -v: what every condition says, and the objects by the commands that a user types
+    make demo V=1    python -m demo -v: also what every condition says, and the objects
 
 Needs root. The first run builds Kubernetes' programs, about ten minutes. The cluster stays up afterwards: `make env`
 prints what a shell needs, and `make down` ends it. Exit code 0 only if all four stories happened.
@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from demo.job import Job, StoryFailed, conditions
+from demo.job import Job, StoryFailed
+from demo.plain import everything
 from demo.stage import SYSTEM, Stage, forget, logs, prepare
 from demo.stories import STORIES, Story
 from devcluster import cluster, host
@@ -66,7 +67,9 @@ def show(stage: Stage, story: Story) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser("python -m demo", description=__doc__, formatter_class=_AS_WRITTEN)
-    parser.add_argument("-v", "--verbose", action="store_true", help="tell what every condition says, and show objects")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="also tell what every condition says, and show objects"
+    )
     verbose = parser.parse_args().verbose
     progress = Progress(sys.stdout)
     lock = threading.Lock()
@@ -85,7 +88,7 @@ def main() -> int:
         for namespace in sorted({story.namespace for story in STORIES}):
             forget(stage, namespace)
         say("telling four stories, three of them at once")
-        results = tell(replace(stage, tells=conditions) if verbose else stage, STORIES, say)
+        results = tell(replace(stage, tells=everything) if verbose else stage, STORIES, say)
         for story in STORIES if verbose else ():
             show(stage, story)
         wide = ("-o", "wide") if verbose else ()

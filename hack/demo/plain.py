@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from demo.job import Job
+from demo.job import Job, conditions
 from rightpool.api.action import Action
 from rightpool.api.conditions import ConditionType, Reason
 from rightpool.api.ledger import Outcome
@@ -40,6 +40,12 @@ def plainly(job: Job) -> Iterator[tuple[str, str, str]]:
         ended = _ENDED.get(Outcome(entry["outcome"]))
         if ended is not None and entry["action"] != Action.START:
             yield "ended", entry["id"], sentence(f"{ended}: {entry.get('message', '')}")
+
+
+def everything(job: Job) -> Iterator[tuple[str, str, str]]:
+    """The same, and all that its conditions say."""
+    yield from plainly(job)
+    yield from conditions(job)
 
 
 def place_of(job: Job) -> str:

@@ -22,7 +22,7 @@ _BLOCK: Final = re.compile(
     r"(?P<head><!-- demo: (?P<name>[\w-]+) -->\n\n```\w+\n(?:\$ [^\n]*\n(?:\.\.\.\n)?)?).*?(?P<tail>^```$)", re.M | re.S
 )
 _STAGE: Final = re.compile(r"nodes are Ready|compressed|loading the images|installing the chart|operator runs|telling ")
-_LOGGED: Final = r"Placed=True|Profiled=True|Efficient=False|Migrating=True|Verified=(?:True|False)|d-\d|the |\$ per"
+_LOGGED: Final = r"runs on|waits|is measured|moves|goes back|the |\$ per"
 _ALL_TOLD: Final = re.compile(r"^(\d+) of \1 stories happened.*", re.M)
 _WIDTH: Final = 118
 
@@ -44,7 +44,7 @@ def _stage(log: str) -> str:
 
 
 def _story(job: str, before: str = "(?!)") -> Callable[[str], str]:
-    """The lines about a job: its placement, its moves and their results."""
+    """The plain lines about a job: its placement, its moves and their results."""
     wanted = re.compile(rf"\[ *\d+s\] (?:{job}: (?:{_LOGGED})|{before})")
     return lambda log: _folded([line for line in log.splitlines() if wanted.match(line)], " " * 8)
 
@@ -82,7 +82,7 @@ def _folded(lines: list[str], indent: str) -> str:
 BLOCKS: Final[dict[str, Callable[[str], str]]] = {
     "stage": _stage,
     "pools": _shown("rightpool pools"),
-    "scaling": _story("scaling", "ablation: (?:Placed|Profiled=True)"),
+    "scaling": _story("scaling", "ablation: (?:runs on|waits)"),
     "scaling-job": _shown("kubectl get pj scaling -o wide"),
     "resnet50": _story("resnet50"),
     "resnet50-explained": _shown("rightpool explain resnet50", "History"),

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from demo.job import Job, Teller, conditions
-from demo.plain import plainly
+from demo.job import Job, Teller
+from demo.plain import everything, plainly
 from rightpool.api.wording import MESSAGE
 
 RECORDED = Path(__file__).parents[1] / "cli" / "ui" / "recorded" / "stories.json"
@@ -77,7 +77,7 @@ def test_what_a_real_run_has_left_is_told_in_short_lines() -> None:
 
 def test_all_conditions_and_phases_are_told_where_that_is_asked_for() -> None:
     heard: list[str] = []
-    teller = Teller("rollback", heard.append, conditions)
+    teller = Teller("rollback", heard.append, everything)
     for job in STORY:
         teller.tell(job)
     assert "rollback: Placed=True Running: r1 on a100: 4 chips in 1 pod, $20.28/h" in heard

@@ -11,9 +11,10 @@ from tools.docs import tutorial
 LOG = """[   1s] 17 nodes are Ready
 [   2s] an/image:1: 4 MB compressed, sha256:0123456789abcdef
 [  20s] scaling: Placed=True Running: r1 on dev
+[  20s] scaling: runs on 2 chips of dev for $0.1 an hour
 [  21s] scaling: Degraded=False Healthy:
-[  30s] scaling: Verified=True Delivered: d-2: {long}
-[  31s] resnet50: d-2 Checkpointing
+[  30s] scaling: the move is kept: {long}
+[  31s] resnet50: moves: 4 chips of a10g
 
 === Real training ===
 
@@ -43,7 +44,7 @@ def test_a_block_is_replaced_and_nothing_else() -> None:
 
 def test_a_story_is_the_wrapped_output_about_its_job() -> None:
     filled = tutorial.fill(_page("scaling"), LOG)
-    assert "Placed=True" in filled and "Verified=True" in filled
+    assert "runs on 2 chips" in filled and "the move is kept" in filled and "Placed=True" not in filled
     assert "Degraded" not in filled and "resnet50" not in filled
     assert max(len(line) for line in filled.splitlines()) <= 118
 

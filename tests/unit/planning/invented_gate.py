@@ -48,21 +48,13 @@ def main() -> None:
     from tests.unit.planning.jobs import judged, running
 
     assessment = judged(running())
-    print(
-        json.dumps(
-            {
-                "decision": [
-                    assessment.decision.action,
-                    assessment.decision.target and assessment.decision.target.pool,
-                ],
-                "ruled out": {
-                    each.placement.pool: [each.rejection.reason, verdict_text(each)]
-                    for each in assessment.candidates
-                    if each.rejection is not None and not isinstance(each.rejection, Compared)
-                },
-            }
-        )
-    )
+    target = assessment.decision.target
+    ruled_out = {
+        each.placement.pool: [each.rejection.reason, verdict_text(each)]
+        for each in assessment.candidates
+        if each.rejection is not None and not isinstance(each.rejection, Compared)
+    }
+    print(json.dumps({"goes to": None if target is None else target.pool, "ruled out": ruled_out}))
 
 
 if __name__ == "__main__":
