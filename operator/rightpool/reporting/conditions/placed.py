@@ -23,6 +23,8 @@ from rightpool.reporting.decision_texts import decision_text
 from rightpool.workloads.kinds.registry import kind_name, naming_of
 from rightpool.workloads.names import child_name
 
+# What the scheduler says of nodes that the child does not select.
+_OTHER_NODES: Final = "didn't match Pod's node affinity/selector"
 # Kubernetes waits ten minutes at most before it starts a failed program again. A pod that is missing later than that is
 # missing for another reason.
 CRASH_SECONDS: Final = 900.0
@@ -118,7 +120,7 @@ def _obstructed(job: Job, context: Context) -> Statement | None:
         (waiting, Reason.WAITING_FOR_CAPACITY),
         (True, Reason.STARTING),
     )
-    return Statement("False", next(reason for so, reason in kinds if so), f"{at}: {state.blocked}")
+    return Statement("False", next(reason for so, reason in kinds if so), f"{at}: {_of_own_nodes(state.blocked)}")
 
 
 def _starting(job: Job, context: Context) -> Statement:
@@ -256,3 +258,11 @@ def _place(ref: Revision) -> str:
     at = ref.placement
     cost = "" if ref.cost_per_hour is None else f", {dollars(ref.cost_per_hour)}/h"
     return f"r{ref.revision} on {at.pool}: {chips(at.chips)} in {how_many(at.replicas, 'pod')}{cost}"
+
+
+def _of_own_nodes(words: str) -> str:
+    """What the scheduler says, without nodes of other pools: of a large cluster they come first and are the most."""
+    head, found, reasons = words.partition(" nodes are available: ")
+    reasons = reasons.partition(". preemption: ")[0]
+    own = [reason for reason in reasons.rstrip(".").split(", ") if _OTHER_NODES not in reason]
+    return f"{head}{found}{', '.join(own)}" if found and own else words
