@@ -23,7 +23,7 @@ def up(cluster: Cluster, kube_router: Path, progress: Progress) -> None:
     if not host.is_root():
         raise DevclusterError("NetworkPolicies are about pods of the container node, and that needs root")
     if not kube_router.is_file():
-        raise DevclusterError(f"there is no {kube_router}: docs/security.md says how kube-router is built")
+        raise DevclusterError(f"there is no {kube_router}: docs/lab/security.md says how kube-router is built")
     if deps.find(_IPSET) is None:
         raise DevclusterError(f"{_IPSET} is missing (Debian package {_IPSET})")
     network.set_sysctls(cluster.namespace, _SYSCTLS)

@@ -152,7 +152,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """KEEP=1 leaves the cluster up."""
     if not os.environ.get(KUBE_ROUTER):
-        pytest.skip(f"nothing enforces NetworkPolicies here: set {KUBE_ROUTER} to the program (docs/security.md)")
+        pytest.skip(f"nothing enforces NetworkPolicies here: set {KUBE_ROUTER} to the program (docs/lab/security.md)")
     folder = tmp_path_factory.mktemp("images")
     with cluster_with_images(CLUSTER, folder, kept=bool(os.environ.get("KEEP"))) as (running, images):
         namespaces = (SYSTEM, TENANT, MONITORING, ELSEWHERE)
