@@ -14,7 +14,6 @@ from rightpool.api.conditions import Condition, ConditionType, Reason, find_cond
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.api.wording import MESSAGE
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import Crash, RevisionState
@@ -85,17 +84,6 @@ def test_who_lacks_a_volume_does_not_wait_for_chips(blocked: str, reason: Reason
     condition = condition_of(ConditionType.PLACED, changed(running(), revisions={1: pending}))
     assert (condition.status, condition.reason) == ("False", reason)
     assert blocked in condition.message
-
-
-def test_nodes_of_other_pools_do_not_push_out_what_the_scheduler_says_of_its_own() -> None:
-    others = "11 node(s) didn't match Pod's node affinity/selector"
-    taint = "1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }"
-    words = f"Unschedulable: 0/16 nodes are available: {taint}, {others}, 4 Insufficient nvidia.com/gpu"
-    words += ". preemption: 0/16 nodes are available: 16 Preemption is not helpful for scheduling."
-    pending = RevisionState(1, exists=True, active=1, blocked=words)
-    message = condition_of(ConditionType.PLACED, changed(running(), revisions={1: pending})).message
-    assert message.endswith(f"0/16 nodes are available: {taint}, 4 Insufficient nvidia.com/gpu")
-    assert len(message) <= MESSAGE
 
 
 CRASH = Crash(2, 6, "trainer", 1, "Error", NOW - 30.0, "ModuleNotFoundError: No module named 'torch'", "backoffLimit")

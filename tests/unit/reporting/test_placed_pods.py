@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rightpool.api.conditions import ConditionType, Reason
+from rightpool.api.wording import MESSAGE
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.reporting.conditions.placed import LATE_SECONDS, SILENT_SECONDS, placed_until
 from tests.unit.planning.jobs import NOW, changed, running
@@ -73,3 +74,14 @@ def test_a_deletion_that_a_finalizer_holds_up_does_not_say_that_pods_end() -> No
     suspended = RevisionState(1, exists=True, suspended=True, active=1)
     ends = changed(running(), deleting=True, revisions={1: suspended})
     assert "1 pod is still ending" in condition_of(ConditionType.PLACED, ends).message
+
+
+def test_nodes_of_other_pools_do_not_push_out_what_the_scheduler_says_of_its_own() -> None:
+    others = "11 node(s) didn't match Pod's node affinity/selector"
+    taint = "1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }"
+    words = f"Unschedulable: 0/16 nodes are available: {taint}, {others}, 4 Insufficient nvidia.com/gpu"
+    words += ". preemption: 0/16 nodes are available: 16 Preemption is not helpful for scheduling."
+    pending = RevisionState(1, exists=True, active=1, blocked=words)
+    message = condition_of(ConditionType.PLACED, changed(running(), revisions={1: pending})).message
+    assert message.endswith(f"0/16 nodes are available: {taint}, 4 Insufficient nvidia.com/gpu")
+    assert len(message) <= MESSAGE
