@@ -5,13 +5,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 _PATH: Final = re.compile(r"\bspec(?:\.[A-Za-z]+|\[\d+\])+")
+# What stands before an unknown field, and says no more than that the API server does not know it.
+_PREAMBLE: Final = re.compile(r'^\w+ in version "\w+" cannot be handled as a \w+: strict decoding error: ')
 _PART: Final = re.compile(r"[A-Za-z]+|\[\d+\]")
 _SHIFTED: Final = frozenset({"initContainers", "env"})
 
 
 def by_name(message: str, child: Mapping[str, Any]) -> str:
     """The API server's words about a child, with names in place of the indexes that only the child has: `env[LR]`."""
-    return _PATH.sub(lambda path: _by_name(path[0], child), message)
+    return _PATH.sub(lambda path: _by_name(path[0], child), _PREAMBLE.sub("", message))
 
 
 def _by_name(path: str, child: Mapping[str, Any]) -> str:

@@ -106,4 +106,9 @@ def test_a_typo_is_refused_as_jobset_itself_would(site: Site, tenant: Tenant) ->
     train(tenant, "typo", role("leader", 1), role("workers", 2, comand=["python"]))
     eventually(lambda: tenant.condition("typo", "Placed").get("reason") == "InvalidTemplate", "it is told")
     assert 'containers[0].comand"' in tenant.condition("typo", "Placed")["message"]
+    # JobSet takes what its Jobs could not be made of.
+    train(tenant, "blank", role("leader", 1), role("workers", 2, image=""))
+    eventually(lambda: tenant.condition("blank", "Placed").get("reason") == "InvalidTemplate", "it is told")
+    message = tenant.condition("blank", "Placed")["message"]
+    assert "blank-r1-workers-0" in message and "containers[0].image: Required value" in message
     assert job_sets(tenant) == {}

@@ -41,6 +41,10 @@ CHILD = {
             "spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]: no",
         ),
         (
+            'Job in version "v1" cannot be handled as a Job: strict decoding error: unknown field "spec.comand"',
+            'unknown field "spec.comand"',
+        ),
+        (
             "spec.replicatedJobs[0].template.spec.template.spec.containers[0].env[0].value: no",
             "spec.replicatedJobs[0].template.spec.template.spec.containers[0].env[TZ].value: no",
         ),

@@ -38,7 +38,7 @@ from rightpool.runtime.act.pod_refusals import PodRefusals
 from rightpool.runtime.act.queue_hold import hold, hold_wanted
 from rightpool.runtime.act.refusals import Refusals
 from rightpool.runtime.act.services import ChildServices
-from rightpool.runtime.act.template_checks import TemplateChecks, with_variant
+from rightpool.runtime.act.template_checks import TemplateChecks, refused_of_made, with_variant
 from rightpool.runtime.act.tracer import Tracer
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.observe.facts import ChildFacts, child_facts
@@ -207,6 +207,10 @@ class Executor:
             manifest = self._children.build(job, command.ref, pool, suspend=True)
         except InvalidTemplate as error:
             message = with_variant(job, command.ref.vendor, error.message)
+            return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, message)
+        refused = refused_of_made(self._client, kind, manifest)
+        if refused is not None:
+            message = with_variant(job, command.ref.vendor, refused)
             return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, message)
         self._may_create(job, command, term)
         try:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from rightpool.api.conditions import Reason
+from rightpool.api.kubernetes import Resource
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.cluster.client import ClusterClient
@@ -21,13 +22,15 @@ from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.act.refusals import Refusals
 from rightpool.runtime.observe.store import Store
+from rightpool.workloads.kinds.kind import Kind
 from rightpool.workloads.kinds.registry import kind_of
 from rightpool.workloads.refused_fields import by_name
 from rightpool.workloads.template import InvalidTemplate
 
 REQUESTS_PER_CYCLE: Final = 20
-"""Dry runs that one cycle may make for edits that wait for the answer, and as many again for all else: after a restart
-nothing is known of any job, and what is started or moved has to be written meanwhile."""
+"""Children that one cycle may ask about for edits that wait for the answer, and as many again for all else: after a
+restart nothing is known of any job, and what is started or moved has to be written meanwhile. Each takes a dry run, and
+one more for each object that is made of it."""
 AGAIN_SECONDS: Final = 60.0  # until what got no answer is asked again: it must not use up what others may ask
 
 
@@ -195,15 +198,26 @@ class TemplateChecks:
             return False
 
     def _refusal(self, job: Job, ref: Revision, pool: Pool) -> str | None:
-        """Why the API server would not take this child. Raises InvalidTemplate where it can't be built."""
-        manifest = self._children.build(job, ref, pool, suspend=True)
-        try:
-            self._client.create(kind_of(job.spec.workload).resource, manifest, dry_run=True, strict=True)
-        except Invalid as error:
-            return by_name(error.message, manifest)
-        except (AlreadyExists, Forbidden):
-            pass
-        return None
+        """Why the API server would not take this child, or what is made of it. Raises InvalidTemplate where it can't be
+        built."""
+        kind, manifest = kind_of(job.spec.workload), self._children.build(job, ref, pool, suspend=True)
+        return _refused(self._client, kind.resource, manifest) or refused_of_made(self._client, kind, manifest)
+
+
+def refused_of_made(client: ClusterClient, kind: Kind[Any], manifest: Mapping[str, Any]) -> str | None:
+    """Why the API server would not take what the kind's controller makes of this child."""
+    found = (_refused(client, resource, body) for resource, body in kind.made_of(manifest))
+    return next((message for message in found if message is not None), None)
+
+
+def _refused(client: ClusterClient, resource: Resource, body: Mapping[str, Any]) -> str | None:
+    try:
+        client.create(resource, body, dry_run=True, strict=True)
+    except Invalid as error:
+        return by_name(error.message, body)
+    except (AlreadyExists, Forbidden):
+        pass
+    return None
 
 
 def _waits(command: CheckTemplate | CheckVariants) -> bool:

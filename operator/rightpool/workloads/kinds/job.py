@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rightpool.api.kubernetes import JOBS
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.units import unix_time_of
@@ -103,6 +103,10 @@ class JobKind:
             "metadata": child_metadata(template, owner, ref, queue_name),
             "spec": spec,
         }
+
+    def made_of(self, body: Mapping[str, Any]) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
+        """Kubernetes makes the pods right away."""
+        return ()
 
     def observe(self, body: Mapping[str, Any]) -> ChildState:
         """Read the Job's conditions. Kubernetes removes startTime when the Job is suspended, and sets it again."""

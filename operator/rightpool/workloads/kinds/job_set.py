@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import gcd
 from typing import Any, Final
 
 from rightpool.api.job_set import JobSetWorkload, jobs_of, pods_of
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.units import unix_time_of
@@ -22,7 +22,7 @@ from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
-from rightpool.workloads.template import InvalidTemplate, mapping_in, normalised, objects_in
+from rightpool.workloads.template import InvalidTemplate, mapping_in, normalised, objects_in, pod_spec
 
 JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
 
@@ -91,6 +91,7 @@ class JobSetKind:
         templates = pod_templates(owner, self.pod_sets(workload), ref, pool, injection, Hosts(child, names), index)
         for role in _roles(spec):
             _job(role)["template"] = templates[role["name"]]
+            pod_spec(templates[role["name"]]).setdefault("restartPolicy", "OnFailure")  # as JobSet does
         trained["replicas"] = jobs
         job = _job(trained)
         job |= {"completionMode": "Indexed", "completions": each, "parallelism": each}
@@ -102,19 +103,27 @@ class JobSetKind:
         metadata["labels"][LABEL_ROLE] = trained["name"]
         return {"apiVersion": JOB_SETS.api_version, "kind": JOB_SETS.kind, "metadata": metadata, "spec": spec}
 
+    def made_of(self, body: Mapping[str, Any]) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
+        """The first Job of each role. JobSet itself does not look into pod templates."""
+        about = body["metadata"]
+        made = []
+        for role in body["spec"]["replicatedJobs"]:
+            metadata = {"name": f"{about['name']}-{role['name']}-0", "namespace": about["namespace"]}
+            made.append((JOBS, {"metadata": metadata, "spec": role["template"]["spec"]}))
+        return tuple(made)
+
     def observe(self, body: Mapping[str, Any]) -> ChildState:
-        """Read the JobSet's conditions. It has started when it was resumed, as it is created suspended."""
-        spec, status = body.get("spec") or {}, body.get("status") or {}
+        """Read the JobSet's conditions."""
+        about, spec, status = (body.get(part) or {} for part in ("metadata", "spec", "status"))
         conditions = status.get("conditions") or ()
-        failed, resumed = condition_of(conditions, "Failed"), condition_of(conditions, "Suspended", "False")
-        policy = spec.get("failurePolicy") or {}
-        labels = (body.get("metadata") or {}).get("labels") or {}
+        failed = condition_of(conditions, "Failed")
+        policy, labels = spec.get("failurePolicy") or {}, about.get("labels") or {}
         return ChildState(
             suspended=bool(spec.get("suspend")),
             succeeded=condition_of(conditions, "Completed") is not None,
             failed=failed is not None,
             failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
-            started_at=None if resumed is None else unix_time_of(resumed.get("lastTransitionTime")),
+            started_at=unix_time_of(_started(about, spec, conditions)),
             expires=spec.get("ttlSecondsAfterFinished") is not None,
             failures=Failures(
                 int(status.get("restartsCountTowardsMax") or 0),
@@ -140,6 +149,14 @@ class JobSetKind:
 
 
 JOB_SET: Final = JobSetKind()
+
+
+def _started(about: Mapping[str, Any], spec: Mapping[str, Any], conditions: Iterable[Mapping[str, Any]]) -> Any:
+    """When it was last resumed. Its controller may never have seen it suspended: then when it was made."""
+    if spec.get("suspend") or condition_of(conditions, "Suspended") is not None:
+        return None
+    resumed = condition_of(conditions, "Suspended", "False")
+    return about.get("creationTimestamp") if resumed is None else resumed.get("lastTransitionTime")
 
 
 def _roles(spec: dict[str, Any]) -> list[dict[str, Any]]:

@@ -127,6 +127,13 @@ class Kind(Protocol[W]):
         """
         ...
 
+    def made_of(self, body: Mapping[str, Any]) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
+        """Objects that the kind's own controller makes of this child before there are pods, with their resources.
+
+        The API server may refuse them for what it does not look at in the child, and only an Event would say so.
+        """
+        ...
+
     def observe(self, body: Mapping[str, Any]) -> ChildState:
         """Read the state of an object of this kind."""
         ...

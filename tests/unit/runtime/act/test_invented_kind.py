@@ -11,7 +11,7 @@ import pytest
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.kubernetes import Resource
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.migration import Phase
 from rightpool.api.model import ApiModel
 from rightpool.api.pause import Pause
@@ -116,6 +116,11 @@ class WidgetKind:
             "metadata": child_metadata(templates["workers"], owner, ref, queue_name),
             "spec": {"size": 0 if suspend else replicas, "retries": workload.retries, **templates},
         }
+
+    def made_of(self, body: Mapping[str, Any]) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
+        about = body["metadata"]
+        made = {"name": f"{about['name']}-workers", "namespace": about["namespace"]}
+        return ((JOBS, {"metadata": made, "spec": {"template": body["spec"]["workers"]}}),)
 
     def observe(self, body: Mapping[str, Any]) -> ChildState:
         status = body.get("status") or {}

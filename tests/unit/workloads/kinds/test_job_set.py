@@ -146,6 +146,30 @@ def test_it_is_created_without_an_end_and_expires_once_it_has_ended() -> None:
     assert JOB_SET.lifetime(work(WORKERS)) is None
 
 
+@pytest.mark.parametrize(
+    ("suspend", "condition", "started"),
+    [
+        (False, {"status": "False", "lastTransitionTime": "1970-01-01T00:01:00Z"}, 60.0),
+        (False, {"status": "True", "lastTransitionTime": "1970-01-01T00:01:00Z"}, None),
+        (True, {"status": "False", "lastTransitionTime": "1970-01-01T00:01:00Z"}, None),
+        (False, {}, 30.0),  # it was resumed before its controller saw it
+        (True, {}, None),
+    ],
+)
+def test_it_has_started_when_it_was_resumed(suspend: bool, condition: dict[str, Any], started: float | None) -> None:
+    conditions = [{"type": "Suspended", **condition}] if condition else []
+    body = {"metadata": {"creationTimestamp": "1970-01-01T00:00:30Z"}, "spec": {"suspend": suspend}}
+    assert JOB_SET.observe({**body, "status": {"conditions": conditions}}).started_at == started
+
+
+def test_restarts_that_count_are_compared_with_what_is_allowed() -> None:
+    failed = {"type": "Failed", "status": "True", "reason": "ReachedMaxRestarts", "message": "3 of 3"}
+    status = {"restarts": 5, "restartsCountTowardsMax": 3, "conditions": [failed]}
+    state = JOB_SET.observe({"spec": {"failurePolicy": {"maxRestarts": 3}}, "status": status})
+    assert state.failures == (3, 3, "template.failurePolicy.maxRestarts", True)
+    assert state.failure == "ReachedMaxRestarts: 3 of 3"
+
+
 def test_no_role_asks_for_chips_itself() -> None:
     greedy = role("leader", template=plain(resources={"limits": {"nvidia.com/gpu": "1"}}))
     with pytest.raises(InvalidTemplate, match=r"^leader: container trainer asks for nvidia.com/gpu itself"):
@@ -165,3 +189,13 @@ def test_a_name_that_becomes_too_long_is_refused_before_jobset_sees_it() -> None
 def test_more_pods_than_a_placement_can_have_are_no_workload() -> None:
     with pytest.raises(ValueError, match="20000 pods are more than"):
         work(role("workers", 200, 100))
+
+
+def test_the_jobs_that_jobset_makes_can_be_asked_about_before_it_does() -> None:
+    child = built(work(LEADER, WORKERS))
+    made = JOB_SET.made_of(child)
+    assert [(resource.kind, body["metadata"]["name"]) for resource, body in made] == [
+        ("Job", "bert-r3-leader-0"),
+        ("Job", "bert-r3-workers-0"),
+    ]
+    assert [body["spec"] for _, body in made] == list(jobs_of(child).values())

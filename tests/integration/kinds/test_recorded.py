@@ -1,0 +1,141 @@
+"""What the real controllers make of each kind of workload, as tests/unit/workloads/kinds/recorded has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+import pytest
+
+from rightpool.cluster.errors import NotFound
+from rightpool.workloads.kinds.registry import KINDS
+from tests.integration.faults.acts import finish
+from tests.integration.faults.fleet import A100, SIMULATION, Body, Tenant
+from tests.integration.faults.site import Site
+from tests.integration.kinds.test_job_set import TOLERATION
+from tests.patience import eventually
+from tests.unit.workloads.kinds.test_contract import RECORDED
+
+pytestmark = pytest.mark.cluster
+
+_UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_HASH = re.compile(r"\b[0-9a-f]{40}\b")
+_STATUS = ("startTime", "restarts", "restartsCountTowardsMax", "terminalState")
+_ABOUT = ("name", "namespace", "uid", "creationTimestamp", "labels", "ownerReferences")
+_OURS = (SIMULATION, "karpenter.sh/", "cluster-autoscaler.kubernetes.io/")
+
+
+def pod(**play: str) -> Body:
+    annotations = {SIMULATION + key: value for key, value in {"workload": "resnet50", **play}.items()}
+    spec = {"containers": [{"name": "main", "image": "example.com/trainer:1"}], "tolerations": [TOLERATION]}
+    return {"metadata": {"annotations": annotations}, "spec": spec}
+
+
+def workloads(**play: str) -> dict[str, Body]:
+    """Of each kind one with two pods that train, and which fails with the first of them."""
+
+    def role(name: str, pods: int, **play: str) -> Body:
+        spec = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": pod(**play)}
+        return {"name": name, "template": {"spec": spec}}
+
+    template = {"replicatedJobs": [role("leader", 1), role("workers", 2, **play)]}
+    return {
+        "job": {"chipsPerReplica": 1, "replicas": 2, "backoffLimit": 0, "template": pod(**play)},
+        "jobSet": {"chipsPerReplica": 1, "role": "workers", "template": template},
+    }
+
+
+class Recorder:
+    """Objects without what differs from run to run, and without what the operator or kwok puts into pods."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._uids: dict[str, str] = {}
+
+    def child(self, body: Body) -> Body:
+        """Conditions that are not so may never have been, as one that it was suspended."""
+        found = body.get("status") or {}
+        status = {key: value for key, value in found.items() if key in _STATUS}
+        status["conditions"] = [c for c in found.get("conditions") or () if c["status"] == "True"]
+        return self._plain({**self._slim(body), "metadata": self._about(body), "status": status})
+
+    def pod(self, body: Body) -> Body:
+        about, spec = self._about(body), body["spec"]
+        about["name"] = about["name"][:-5] + "xxxxx"
+        [main] = (container for container in spec["containers"] if container["name"] == "main")
+        env = {variable["name"]: variable.get("value") for variable in main.get("env") or ()}
+        kept = {"hostname": spec["hostname"], "subdomain": spec["subdomain"], "leader": env.get("MASTER_ADDR")}
+        return self._plain({"metadata": about, "spec": kept})
+
+    def _about(self, body: Body) -> Body:
+        about = body["metadata"]
+        annotations = {k: v for k, v in (about.get("annotations") or {}).items() if not k.startswith(_OURS)}
+        kept = {key: about[key] for key in _ABOUT if key in about}
+        return {**kept, "annotations": annotations}
+
+    def _slim(self, value: Any) -> Any:
+        """Pod templates with their labels alone."""
+        if isinstance(value, list):
+            return [self._slim(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "containers" in (value.get("spec") or {}):
+            return {"metadata": {"labels": value["metadata"]["labels"]}}
+        return {key: self._slim(item) for key, item in value.items()}
+
+    def _plain(self, body: Body) -> Body:
+        text = json.dumps(body).replace(self._namespace, "research")
+        text = _UID.sub(lambda uid: self._uids.setdefault(uid[0], f"uid-{len(self._uids) + 1}"), text)
+        text = _HASH.sub("0" * 40, _TIME.sub("2026-01-01T00:00:00Z", text))
+        plain: Body = json.loads(text)
+        return plain
+
+
+def record(tenant: Tenant, field: str) -> Body:
+    """One that runs, is suspended, goes on and completes; and one that fails."""
+    recorder, resource = Recorder(tenant.namespace), KINDS[field].resource
+
+    def create(name: str, workload: Body) -> None:
+        placement = {"pools": {"allow": [A100]}}
+        tenant.create(name, workload={field: workload}, elasticity={}, placement=placement, checkpoint={"mode": "None"})
+
+    def child(name: str) -> Body:
+        return tenant.client.get(resource, f"{name}-r1", tenant.namespace)
+
+    def condition(name: str, kind: str) -> bool:
+        try:
+            conditions = (child(name).get("status") or {}).get("conditions") or ()
+        except NotFound:
+            return False
+        return any(c["type"] == kind and c["status"] == "True" for c in conditions)
+
+    seen: Body = {"workload": workloads()[field]}
+    create("one", seen["workload"])
+    eventually(lambda: tenant.settled("one"), "it runs")
+    seen["running"] = recorder.child(child("one"))
+    seen["pods"] = sorted(map(recorder.pod, tenant.pods("one")), key=lambda pod: str(pod["spec"]["hostname"]))
+    tenant.edit("one", lambda spec: spec.update(suspend=True))
+    eventually(lambda: condition("one", "Suspended") and not tenant.pods("one"), "it is suspended")
+    seen["suspended"] = recorder.child(child("one"))
+    tenant.edit("one", lambda spec: spec.update(suspend=False))
+    eventually(lambda: tenant.settled("one"), "it goes on")
+    finish(tenant, "one")
+    eventually(lambda: tenant.condition("one", "Completed").get("status") == "True", "it has completed")
+    seen["completed"] = recorder.child(child("one"))
+    create("two", workloads(duration="1s", **{"exit-code": "3"})[field])
+    eventually(lambda: condition("two", "Failed"), "it has failed")
+    seen["failed"] = recorder.child(child("two"))
+    return seen
+
+
+@pytest.mark.parametrize("field", KINDS)
+def test_objects_are_as_recorded(site: Site, tenant: Tenant, field: str) -> None:
+    site.operate()
+    seen, path = record(tenant, field), RECORDED / f"{field}.json"
+    if os.environ.get("RIGHTPOOL_WRITE_RECORDED"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n")
+    assert seen == json.loads(path.read_text()), "if this is meant: RIGHTPOOL_WRITE_RECORDED=1"

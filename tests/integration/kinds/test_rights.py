@@ -1,0 +1,74 @@
+"""What the chart's admission policies keep from people who may write JobSets or ProfiledJobs, but not both."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from devcluster.cluster import Running
+from devcluster.spec import DevclusterError
+from rightpool.cluster.client import ClusterClient
+from rightpool.contract import GROUP, LABEL_JOB
+from rightpool.workloads.kinds.job_set import JOB_SETS
+from tests.integration.faults.fleet import Body
+
+pytestmark = pytest.mark.cluster
+
+LABELS = {"labels": {LABEL_JOB: "llm"}}
+POD = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/trainer:1"}]}}
+
+
+@pytest.fixture
+def refusal(own_cluster: Running, client: ClusterClient, namespace: str) -> Any:
+    """What a user who may create such objects in this namespace is message; empty where one is taken."""
+    for user, group, resource in (("jobsets", JOB_SETS.group, "jobsets"), ("profiledjobs", GROUP, "profiledjobs")):
+        about = {"name": user, "namespace": namespace}
+        rule = {"apiGroups": [group], "resources": [resource], "verbs": ["create"]}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user}
+        version = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+        own_cluster.kubectl.apply(
+            [
+                {**version, "kind": "Role", "metadata": about, "rules": [rule]},
+                {**version, "kind": "RoleBinding", "metadata": about, "roleRef": role}
+                | {"subjects": [{"kind": "User", "name": user}]},
+            ]
+        )
+
+    def asked(user: str, body: Body) -> str:
+        try:
+            own_cluster.kubectl(
+                *("create", f"--as={user}", f"--namespace={namespace}", "--dry-run=server", "-f-"),
+                stdin=json.dumps(body),
+            )
+        except DevclusterError as error:
+            return str(error)
+        return ""
+
+    return asked
+
+
+def job_set(about: Body | None = None, job: Body | None = None, pod: Body | None = None) -> Body:
+    template = {"metadata": job or {}, "spec": {"template": {"metadata": pod or {}, **POD}}}
+    spec = {"replicatedJobs": [{"name": "workers", "template": template}]}
+    kind = {"apiVersion": JOB_SETS.api_version, "kind": JOB_SETS.kind}
+    return {**kind, "metadata": {"name": "forged", **(about or {})}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    "forged", [{"about": LABELS}, {"job": LABELS}, {"pod": LABELS}], ids=lambda part: next(iter(part))
+)
+def test_nobody_else_gives_a_jobset_the_labels_of_a_profiledjob(refusal: Any, forged: Body) -> None:
+    assert "are for JobSets that a ProfiledJob becomes" in refusal("jobsets", job_set(**forged))
+    assert refusal("jobsets", job_set()) == ""
+
+
+def test_who_may_not_create_jobsets_may_not_have_them_created(refusal: Any) -> None:
+    workload = {"jobSet": {"template": job_set()["spec"]}}
+    body = {"apiVersion": f"{GROUP}/v1alpha1", "kind": "ProfiledJob", "metadata": {"name": "mine"}}
+    message = refusal("profiledjobs", {**body, "spec": {"workload": workload}})
+    assert "profiledjobs may not create JobSets in namespace" in message
+    assert "may not create Jobs in" in refusal(
+        "profiledjobs", {**body, "spec": {"workload": {"job": {"template": POD}}}}
+    )

@@ -1,0 +1,123 @@
+"""What every kind of child keeps, by objects of its real controller, which tests/integration/kinds records."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from rightpool.api.workload import Workload
+from rightpool.contract import LABEL_ROLE
+from rightpool.workloads.kinds.kind import Kind
+from rightpool.workloads.kinds.registry import KINDS, child_owning
+from rightpool.workloads.overlay import overlaid
+from rightpool.workloads.pod_set import scaled_of
+from tests.unit.workloads.samples import GPU_POOL, INJECTION, OWNER, plain, ref
+
+RECORDED: Final = Path(__file__).parent / "recorded"
+Body = dict[str, Any]
+
+each_kind = pytest.mark.parametrize("field", KINDS)
+
+
+def recorded(field: str) -> Body:
+    found: Body = json.loads((RECORDED / f"{field}.json").read_text())
+    return found
+
+
+def of(field: str) -> tuple[Kind[Any], Any]:
+    """The kind, and the workload that was recorded."""
+    workload = Workload.model_validate({field: recorded(field)["workload"]})
+    return KINDS[field], workload.chosen
+
+
+def merged(body: Body, patch: Body) -> Body:
+    result = copy.deepcopy(body)
+    for key, value in patch.items():
+        result[key] = merged(result.get(key) or {}, value) if isinstance(value, dict) else value
+    return result
+
+
+@each_kind
+def test_each_state_is_read(field: str) -> None:
+    kind, seen = KINDS[field], recorded(field)
+    state = {name: kind.observe(seen[name]) for name in ("running", "suspended", "completed", "failed")}
+    assert {name: (s.suspended, s.succeeded, s.failed) for name, s in state.items()} == {
+        "running": (False, False, False),
+        "suspended": (True, False, False),
+        "completed": (False, True, False),
+        "failed": (False, False, True),
+    }
+    assert state["running"].started_at and state["suspended"].started_at is None
+    assert state["running"].failure is None and state["failed"].failure
+    assert len({s.role for s in state.values()}) == 1
+
+
+@each_kind
+def test_a_childs_pods_are_its_own_and_nobody_elses(field: str) -> None:
+    seen, kind = recorded(field), KINDS[field]
+    about = seen["running"]["metadata"]
+    assert len(seen["pods"]) >= 2
+    for pod in seen["pods"]:
+        assert kind.owner_of(pod["metadata"], about["name"]) == about["uid"]
+        assert child_owning(pod["metadata"], about["name"]) == about["uid"], "and no other kind takes them for its own"
+        assert child_owning(pod["metadata"], "one-r2") == ""
+
+
+@each_kind
+def test_pods_that_train_have_the_role_that_the_child_names(field: str) -> None:
+    kind, workload = of(field)
+    seen = recorded(field)
+    role = kind.observe(seen["running"]).role
+    assert role == scaled_of(kind.pod_sets(workload)).name
+    training = [pod for pod in seen["pods"] if pod["metadata"]["labels"][LABEL_ROLE] == role]
+    assert len(training) == workload.replicas
+    assert len(seen["pods"]) == sum(pod_set.pods for pod_set in kind.pod_sets(workload))
+
+
+@each_kind
+def test_pods_look_for_the_first_where_it_is(field: str) -> None:
+    seen = recorded(field)
+    named = {f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}.research.svc" for pod in seen["pods"]}
+    leaders = {pod["spec"]["leader"] for pod in seen["pods"] if pod["spec"]["leader"] is not None}
+    assert len(leaders) == 1 and leaders <= named
+
+
+@each_kind
+def test_what_is_built_is_read_back(field: str) -> None:
+    kind, workload = of(field)
+    before = copy.deepcopy(workload)
+    for suspend in (False, True):
+        built = kind.build(OWNER, workload, None, ref(2, 2), GPU_POOL, INJECTION, suspend)
+        state = kind.observe(built)
+        assert (state.suspended, state.succeeded, state.failed, state.expires) == (suspend, False, False, False)
+        assert state.role == scaled_of(kind.pod_sets(workload)).name
+        assert (built["apiVersion"], built["kind"]) == (kind.resource.api_version, kind.resource.kind)
+        assert built["metadata"]["name"] == "bert-r3"
+    assert kind.build(OWNER, workload, "q", ref(2, 2), GPU_POOL, None)["metadata"]["labels"]
+    assert workload == before, "the user's own is not changed"
+
+
+@each_kind
+def test_it_is_stopped_started_and_set_to_expire_by_its_spec_alone(field: str) -> None:
+    kind, running = KINDS[field], recorded(field)["running"]
+    stop, go = (kind.suspension(suspend, ref(2, 2).placement) for suspend in (True, False))
+    expiry = kind.expiry(60)
+    assert stop.keys() == go.keys() == expiry.keys() == {"spec"}
+    stopped = merged(running, stop)
+    assert kind.observe(stopped).suspended and not kind.observe(merged(stopped, go)).suspended
+    expired = kind.observe(merged(running, expiry))
+    assert expired.expires and not expired.suspended
+
+
+@each_kind
+def test_another_template_is_of_the_pods_that_train_alone(field: str) -> None:
+    kind, workload = of(field)
+    template = overlaid(scaled_of(kind.pod_sets(workload)).template, plain(image="example.com/other:1"))
+    changed = kind.with_template(workload, template)
+    assert scaled_of(kind.pod_sets(changed)).template == template
+    assert [s for s in kind.pod_sets(changed) if not s.scaled] == [s for s in kind.pod_sets(workload) if not s.scaled]
+    assert changed.replicas == workload.replicas and changed.chips_per_replica == workload.chips_per_replica
