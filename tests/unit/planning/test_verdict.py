@@ -80,8 +80,8 @@ def test_a_promise_counts_where_windows_tell_little_and_not_where_they_refute_it
     before = replace(BEFORE, rates=(), variation=varies)
     little, lots = (replace(series(rate), rates=(), variation=varies) for rate in (900.0, 200.0))
     some, none = compare(before, little, 1.0, KEPT), compare(before, lots, 1.0, KEPT)
-    assert 0.0 < some.likely < some.measured and some.weight < 1.0 and not some.short
-    assert none.likely == none.measured and none.weight == 1.0 and none.short
+    assert 0.0 < some.likely < some.measured and some.weight < 1.0
+    assert none.likely == none.measured and none.weight == 1.0
 
 
 @given(before=runs, after=runs, price=prices, money=st.sampled_from([0.0, 0.5, 1.0]), rules=all_rules)
@@ -111,9 +111,7 @@ def test_dollars_add_to_time(before: list[float], after: list[float], price: flo
     assert dollars.likely - time.likely == pytest.approx(math.log(price / 10.0), abs=1e-9)
     assert both.likely == pytest.approx((time.likely + dollars.likely) / 2.0, abs=1e-9)
     assert time.dollars == pytest.approx(dollars.likely)
-    assert (time.sd, time.weight, time.short) == (dollars.sd, dollars.weight, dollars.short), (
-        "a price says nothing of rates"
-    )
+    assert (time.sd, time.weight) == (dollars.sd, dollars.weight), "a price says nothing of rates"
 
 
 @given(before=runs, after=runs, more=st.floats(1.0, 10.0))

@@ -56,8 +56,6 @@ class Difference:
     """How much what was measured counts in `likely`, 0-1."""
     dollars: float | None
     """`likely` of dollars alone. None: a price is unknown."""
-    short: bool
-    """Whether it is slower than was promised, and the promise refuted."""
     last: bool
     """Whether there is no time for another window."""
 
@@ -88,12 +86,11 @@ def compare(
     usual_sd, usual_freedom = _usual(before, after)
     step = _step(before, after, apart, quiet)
     rate, sd, freedom = (by_means, usual_sd, usual_freedom) if step is None else (step.log, step.sd, step.freedom)
-    likely, weight, short = rate, 1.0, False
+    likely, weight = rate, 1.0
     if promise is not None and after.mean > 0.0:
         broken = promise.broken(rate, sd)
         if broken <= (REFUTED_LAST if last else REFUTED):
             weight = promise.weight(sd)
-        short = broken > REFUTED and rate < promise.log
         likely = weight * rate + (1.0 - weight) * promise.log
     dearer = _dearer(before, after)
     price = _counted(before, dearer, money)
@@ -111,7 +108,6 @@ def compare(
         likely=(price or 0.0) - likely,
         weight=weight,
         dollars=None if dearer is None else dearer - likely,
-        short=short,
         last=last,
     )
 

@@ -11,7 +11,7 @@ from rightpool.api.estimate import Z80
 from rightpool.api.variation import Variation
 from rightpool.planning.judge.difference import Difference
 from rightpool.planning.judge.series import FEWEST_WINDOWS, MOST_WINDOWS
-from rightpool.profiles.steadiness import SPANS, doubt_of_ratio, quantile_of_t
+from rightpool.profiles.steadiness import doubt_of_ratio, quantile_of_t
 
 # Less than this is never called worse or better, however quiet the program is.
 NOISE_FLOOR: Final = 0.03
@@ -24,9 +24,6 @@ LIKELY_Z = 0.25
 BETTER_Z: Final = Z80
 # No better and no worse: not looked at any longer where it is worse by more than this with less than 10%.
 TOLERATED: Final = 0.05
-# What breaks its promise, and seems no worse than what was before, is looked at for an hour of windows: a neighbour may
-# have left, or a pause may have been in the windows before.
-SHORT_WINDOWS: Final = SPANS[-1]
 
 
 class Verdict(StrEnum):
@@ -71,10 +68,6 @@ def _at_most(difference: Difference) -> float:
     return difference.measured + _noise(difference)
 
 
-def _is_short(difference: Difference) -> bool:
-    return difference.short and difference.after.windows < SHORT_WINDOWS
-
-
 def _goes_on(difference: Difference, rate: float) -> bool:
     """Whether windows enough were seen, and the newest one is slower than this, too. What is over by then is no reason
     to go back: the program may have failed, and loaded again. Where no newer window counts, none is waited for."""
@@ -105,7 +98,7 @@ def better(difference: Difference) -> Verdict | None:
     """It is likely better, and surely no worse as it was measured."""
     if not _is_better(difference):
         return None
-    sure = _at_most(difference) <= 0.0 and not _is_short(difference)
+    sure = _at_most(difference) <= 0.0
     return Verdict.BETTER if difference.last or sure else Verdict.OPEN
 
 
@@ -135,7 +128,7 @@ def dearer(difference: Difference) -> Verdict | None:
 
 def same(difference: Difference) -> Verdict | None:
     """It is surely not worse by more than is tolerated."""
-    sure = _at_most(difference) <= math.log1p(TOLERATED) and not _is_short(difference)
+    sure = _at_most(difference) <= math.log1p(TOLERATED)
     return Verdict.SAME if difference.last or sure else Verdict.OPEN
 
 
