@@ -10,7 +10,7 @@ from pydantic import Field
 from rightpool.api.altered import altered
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.estimate import Z80
-from rightpool.api.record import Record
+from rightpool.api.record import PACKED, Record
 from rightpool.api.units import (
     NO_MONEY,
     Balance,
@@ -56,7 +56,7 @@ class Account(Record):
     since: Annotated[UnixTime | None, Field(alias="asOf")] = None
     """Until when all this is counted; from then on perHour runs. Absent while the job holds no chips."""
 
-    saving_per_hour: SignedQuantity = 0.0
+    saving_per_hour: Annotated[SignedQuantity, PACKED] = 0.0
     """Dollars an hour that are saved now."""
 
     unpriced_seconds: Annotated[Seconds, Field(exclude_if=_is_zero)] = 0.0
@@ -65,17 +65,17 @@ class Account(Record):
     chips: Annotated[Count, Field(exclude_if=_is_zero)] = 0
     """Chips that its pods hold now, those of starting and ending pods included."""
 
-    chip_seconds: Annotated[Seconds, Field(exclude_if=_is_zero)] = 0.0
+    chip_seconds: Annotated[Seconds, Field(exclude_if=_is_zero), PACKED] = 0.0
     """Seconds for which chips were held, added up over chips."""
 
     goodput: Share | None = None
     """Share of the chip-seconds that was useful: the work done at the job's rate, without loading, waiting and
     repeating. Nothing is computed from it."""
 
-    counterfactual: Counterfactual | None = None
+    counterfactual: Annotated[Counterfactual | None, PACKED] = None
     """Where the job would be without its moves."""
 
-    saved_doubt: Annotated[Dollars, Field(exclude_if=_free)] = 0.0
+    saved_doubt: Annotated[Dollars, Field(exclude_if=_free), PACKED] = 0.0
     """Standard deviation of what was saved at places that the job has left."""
 
     @property

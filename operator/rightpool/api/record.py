@@ -20,6 +20,10 @@ _HERE: Final = "(inline)"  # no name that JSON of ours has: it is dropped from t
 INLINE: Final[FieldInfo] = Field(validation_alias=_HERE, json_schema_extra={INLINE_KEYWORD: True})
 """Marks a field that is a Record and has no name on the wire: its own fields stand beside those of its owner."""
 
+PACKED_KEYWORD: Final = "x-rightpool-packed"
+PACKED: Final[FieldInfo] = Field(json_schema_extra={PACKED_KEYWORD: True})
+"""Marks a field that stands in the text of the working memory, and not by itself."""
+
 
 class Record:
     """camelCase on the wire and snake_case in code. What is None is absent. Docstrings under the fields are the API's
@@ -109,7 +113,7 @@ class _Spreading(dict[type[Record], tuple[tuple[str, type[Record], bool], ...]])
     def __missing__(self, kind: type[Record]) -> tuple[tuple[str, type[Record], bool], ...]:
         inlined = dict(_inlined(kind))
         hints = HINTS[kind]
-        found = ((name, wire_name(name, hint), nested) for name, hint in hints.items() for nested in _records(hint))
+        found = ((name, wire_name(name, hint), nested) for name, hint in hints.items() for nested in records_of(hint))
         spread = ((wire, nested, name in inlined) for name, wire, nested in found if name in inlined or self[nested])
         return self.setdefault(kind, tuple(spread))
 
@@ -117,12 +121,12 @@ class _Spreading(dict[type[Record], tuple[tuple[str, type[Record], bool], ...]])
 _SPREADING: Final = _Spreading()
 
 
-def _records(hint: Any) -> Iterator[type[Record]]:
+def records_of(hint: Any) -> Iterator[type[Record]]:
     """The kinds of records that a field of this type holds."""
     if isinstance(hint, type) and issubclass(hint, Record):
         yield hint
     for part in get_args(hint):
-        yield from _records(part)
+        yield from records_of(part)
 
 
 def wire_name(name: str, hint: Any) -> str:

@@ -110,32 +110,32 @@ PROFILED_JOB: Final = CustomResource(
         ),
         PrinterColumn("Pool", ".status.placement.pool", description="AcceleratorPool that the job is placed on."),
         PrinterColumn("Chips", ".status.cost.chips", "integer", "Chips that its pods hold now."),
-        PrinterColumn("Bottleneck", ".status.columns.bottleneck", description="What limits the job now."),
-        PrinterColumn("$/h", ".status.columns.perHour", description="Dollars an hour now."),
-        PrinterColumn("$/M", ".status.columns.perMillion", description="Dollars for a million samples or steps now."),
+        PrinterColumn("Bottleneck", ".status.summary.bottleneck", description="What limits the job now."),
+        PrinterColumn("$/h", ".status.summary.perHour", description="Dollars an hour now."),
+        PrinterColumn("$/M", ".status.summary.perMillion", description="Dollars for a million samples or steps now."),
         PrinterColumn(
-            "Saved", ".status.columns.saved", description="Dollars saved against staying where the job started."
+            "Saved", ".status.summary.saved", description="Dollars saved against staying where the job started."
         ),
         PrinterColumn(
             "Targets",
             ".status.conditions[?(@.type=='TargetsMet')].reason",
             description="Whether the declared targets hold, and which does not: the reason of TargetsMet.",
         ),
-        PrinterColumn("Done", ".status.columns.progress", description="Share of the samples that are done."),
-        PrinterColumn("Would-go-to", ".status.columns.goesTo", description="Where the job should be moved."),
-        PrinterColumn("Saves", ".status.columns.saves", description="Share of the cost that the move would save."),
+        PrinterColumn("Done", ".status.summary.progress", description="Share of the samples that are done."),
+        PrinterColumn("Would-go-to", ".status.summary.goesTo", description="Where the job should be moved."),
+        PrinterColumn("Saves", ".status.summary.saves", description="Share of the cost that the move would save."),
         PrinterColumn("Phase", ".status.migration.phase", description="Phase of the migration that is under way."),
         PrinterColumn(
-            "Samples/s", ".status.columns.samplesPerSecond", description="Samples consumed a second now.", wide=True
+            "Samples/s", ".status.summary.samplesPerSecond", description="Samples consumed a second now.", wide=True
         ),
         PrinterColumn(
             "Steps/s",
-            ".status.columns.stepsPerSecond",
+            ".status.summary.stepsPerSecond",
             description="Optimizer steps a second now, where samples are not seen.",
             wide=True,
         ),
         PrinterColumn(
-            "Scaling", ".status.columns.scalingEfficiency", description="Share of perfect scaling now.", wide=True
+            "Scaling", ".status.summary.scalingEfficiency", description="Share of perfect scaling now.", wide=True
         ),
         PrinterColumn(
             "Finish", ".status.outlook.finishAt", description="When the job is done at its present rate.", wide=True

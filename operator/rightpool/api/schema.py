@@ -12,7 +12,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from rightpool.api.docstrings import DocumentedSchema
-from rightpool.api.record import INLINE_KEYWORD
+from rightpool.api.record import INLINE_KEYWORD, PACKED_KEYWORD
 
 Schema = dict[str, Any]
 
@@ -125,10 +125,12 @@ class _Converter:
         return schema
 
     def _spread(self, node: Schema, path: str) -> Schema:
-        """An object with the properties of its inlined ones in their place."""
+        """An object with the properties of its inlined ones in their place, and without those that are packed."""
         properties: Schema = {}
         required = [*node.get("required", ())]
         for name, value in node.get("properties", {}).items():
+            if value.get(PACKED_KEYWORD):
+                continue
             if not value.get(INLINE_KEYWORD):
                 properties[name] = value
                 continue

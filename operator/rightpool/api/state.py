@@ -17,7 +17,7 @@ from rightpool.api.migration import Migration
 from rightpool.api.model import ATOMIC
 from rightpool.api.pause import Pause
 from rightpool.api.progress import JobProgress
-from rightpool.api.record import Record
+from rightpool.api.record import PACKED, Record
 from rightpool.api.recovery import Recovery
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
@@ -47,10 +47,10 @@ class JobState(Record):
     account: Annotated[Account, Field(alias="cost", exclude_if=_is_empty)] = field(default_factory=Account)
     """What the job costs."""
 
-    progress: JobProgress | None = None
+    progress: Annotated[JobProgress | None, PACKED] = None
     """What the job has done."""
 
-    interruption: Interruption | None = None
+    interruption: Annotated[Interruption | None, PACKED] = None
     """Time without progress that is not over."""
 
     migration: Migration | None = None
@@ -62,9 +62,7 @@ class JobState(Record):
     rescue: Rescue | None = None
     """The save that was asked for because pods are about to be lost. Absent where none are."""
 
-    disruptions: Annotated[
-        tuple[UnixTime, ...], Field(max_length=MAX_DISRUPTIONS, exclude_if=not_, json_schema_extra=ATOMIC)
-    ] = ()
+    disruptions: Annotated[tuple[UnixTime, ...], Field(max_length=MAX_DISRUPTIONS, exclude_if=not_), PACKED] = ()
     """When Kubernetes began to evict or preempt a pod of the Revision, of several pods: the last eight times. What its
     peers fail at then is no failure of the program. Absent: none."""
 
@@ -84,13 +82,13 @@ class JobState(Record):
     last_move_at: UnixTime | None = None
     """When the last move was over."""
 
-    avoid: Annotated[tuple[AvoidedPlacement, ...], Field(max_length=MAX_AVOIDED, json_schema_extra=ATOMIC)] = ()
+    avoid: Annotated[tuple[AvoidedPlacement, ...], Field(max_length=MAX_AVOIDED), PACKED] = ()
     """Places where a move of this job had to be rolled back, or where it did not start."""
 
     history: Annotated[tuple[LedgerEntry, ...], Field(max_length=MAX_HISTORY, json_schema_extra=ATOMIC)] = ()
     """The last seven decisions, the newest last."""
 
-    variation: Variation | None = None
+    variation: Annotated[Variation | None, PACKED] = None
     """How the job's rate varies by itself, from window to window."""
 
     finished: Annotated[str | None, BeforeValidator(_nothing), Field(exclude=True), SkipJsonSchema()] = None

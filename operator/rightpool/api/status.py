@@ -230,11 +230,15 @@ class ProfiledJobStatus(Record):
     outlook: OutlookStatus | None = None
     """The rest of the job."""
 
-    columns: ColumnsStatus | None = None
+    summary: ColumnsStatus | None = None
     """What the columns of `kubectl get` show."""
 
     recommendation: Recommendation | None = None
     """What the operator would do, or is about to do."""
+
+    working_memory: str | None = None
+    """What the operator goes on from beside the above, as JSON: how the rate varies, what was done, and what it would
+    have cost without moves. `rightpool explain` and `rightpool history` tell what of it people ask for."""
 
     @property
     def measured(self) -> ProfileStatus | None:

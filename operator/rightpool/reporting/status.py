@@ -92,7 +92,6 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         progress = None
     outlook = before.outlook if still else _outlook(job, context)
     conditions = set_conditions(stored_conditions, applying, context.now)
-    columns = _columns(account, measured_now(conditions, profile), outlook, recommendation, unit_of(job))
     status = ProfiledJobStatus(
         observed_generation=job.generation,
         conditions=conditions,
@@ -102,7 +101,7 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         state=altered(job.state, account=account, progress=progress),
         outlook=outlook,
         recommendation=recommendation,
-        columns=columns,
+        summary=_summary(account, measured_now(conditions, profile), outlook, recommendation, unit_of(job)),
     )
     return StatusDraft(status.to_dict(), stored_body, before.conditions, conditions, shown_values(context.assessment))
 
@@ -121,7 +120,7 @@ def _untouched(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
     return StatusDraft(body, before, stored_conditions, conditions, {})
 
 
-def _columns(
+def _summary(
     account: Account,
     profile: ProfileStatus | None,
     outlook: OutlookStatus | None,

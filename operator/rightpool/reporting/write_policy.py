@@ -6,7 +6,7 @@
 | verdicts: status and reason of all other conditions, the bottleneck, the recommendation's words; and text about a fact, such as what the scheduler says of a pod | from the allowance |
 | measured numbers, and numbers that messages are made of: when one has moved by more than its tolerance | five minutes after the last write |
 | `cost.spent` and `cost.saved`: when one has doubled; `progress.done`: by a quarter | an hour after the last write |
-| `columns`, `cost.goodput`, times of measurement, messages of verdicts by themselves | with the next write |
+| `summary`, `cost.goodput`, times of measurement, messages of verdicts by themselves | with the next write |
 
 The allowance of a job is ten writes, and another one every minute; a write of state fills it. So what follows from an
 event is written step by step, and a verdict that flaps every minute. Over all jobs a cycle makes 500 writes that
@@ -43,7 +43,7 @@ MONEY_SECONDS: Final = 3600.0
 CENT: Final = 0.01
 
 _FACTS: Final = frozenset({ConditionType.PLACED, ConditionType.VERIFIED, ConditionType.COMPLETED, ConditionType.FAILED})
-_INFORMING: Final = frozenset({"conditions", "profile", "cost", "outlook", "columns", "recommendation", "progress"})
+_INFORMING: Final = frozenset({"conditions", "profile", "cost", "outlook", "summary", "recommendation", "progress"})
 _NUMBERS: Final = ("profile", "cost", "outlook", "recommendation")
 _SHARES: Final = ProfileStatus.names_of(Share) | OutlookStatus.names_of(Share) | Recommendation.names_of(Share)
 _MONEY: Final = ("spent", "saved")

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from rightpool.api.altered import altered
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
+from rightpool.api.working_memory import with_working_memory
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable, Unreachable
 from rightpool.cluster.events import EventRecorder
@@ -394,7 +395,7 @@ class Planner:
                 "uid": uid,
                 "resourceVersion": step.stored.resource_version,
             },
-            "status": step.draft.body,
+            "status": with_working_memory(step.draft.body),
         }
         try:
             parts.fence.leader()

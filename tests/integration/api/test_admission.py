@@ -302,7 +302,7 @@ def test_columns_are_shown(server: Server, namespace: str) -> None:
         "placement": {"revision": 3, "pool": "a10g", "chips": 8, "replicas": 2},
         "profile": {"bottleneck": "Compute", "samplesPerSecond": "1180"},
         "cost": {"chips": 8, "perHour": "8.0482", "perMillion": "1.9", "saved": "96.09871234"},
-        "columns": {"bottleneck": "MemoryBandwidth", "perHour": "8.05", "perMillion": "1.90", "saved": "96.10"},
+        "summary": {"bottleneck": "MemoryBandwidth", "perHour": "8.05", "perMillion": "1.90", "saved": "96.10"},
     }
     server.apply_status(JOB, namespace, "rightpool", status)
     table = server.call("GET", server.path(JOB, namespace), accept=AS_TABLE)

@@ -21,7 +21,7 @@ from tests.patience import eventually
 pytestmark = pytest.mark.cluster
 
 NAME = "profiledjobs.rightpool.dev"
-LACKS = ("observedGeneration", "columns")
+LACKS = ("observedGeneration", "summary")
 CYCLES_LONG = 20
 
 

@@ -64,7 +64,7 @@ def condition_of(
 def test_a_million_steps_are_not_shown_as_samples() -> None:
     job = in_steps(running(account=Account(spent=1.5, since=NOW, cost_per_hour=32.7726), made=spec(elasticity={})))
     body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, ALONE)).body
-    assert body["columns"]["perMillion"] == "4.44 steps"
+    assert body["summary"]["perMillion"] == "4.44 steps"
     assert body["profile"]["stepsPerSecond"] == "1000" and "samplesPerSecond" not in body["profile"]
 
 
@@ -246,7 +246,7 @@ def test_a_recommendation_says_what_it_would_bring_and_why_it_is_only_one(
     assert recommendation["reason"] == CHEAPER
     assert recommendation.get("heldBy") == held_by
     assert float(recommendation["savings"]) > 0.0
-    assert draft.body["columns"]["saves"].endswith("%")
+    assert draft.body["summary"]["saves"].endswith("%")
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_a_pod_without_a_profiler_is_not_waited_for() -> None:
 def test_columns_are_for_people_and_the_account_is_exact() -> None:
     job = running(account=Account(spent=1.5, saved=-0.00000001, since=NOW, cost_per_hour=32.7726))
     body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, ALONE)).body
-    assert body["columns"] == {
+    assert body["summary"] == {
         "samplesPerSecond": "1000",
         "scalingEfficiency": "0.534",
         "perHour": "32.77",
@@ -352,7 +352,7 @@ def test_columns_of_what_the_job_does_are_of_now() -> None:
     ):
         body = draft_status(StoredJob(seen, packed({}), None, ""), seen, context(seen, ALONE)).body
         assert body["profile"]["samplesPerSecond"] == "1000", "what was measured last is kept"
-        shown = body.get("columns") or {}
+        shown = body.get("summary") or {}
         assert not shown.keys() & {"samplesPerSecond", "stepsPerSecond", "scalingEfficiency", "bottleneck"}
 
 
@@ -418,7 +418,7 @@ def test_how_far_a_job_is_is_in_its_status() -> None:
     job = due(hours=24.0)
     body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, POOLS)).body
     assert body["outlook"]["progress"] == "0.10"
-    assert body["columns"]["progress"] == "10%"
+    assert body["summary"]["progress"] == "10%"
     assert body["outlook"]["finishAt"].startswith("2027-")
 
 

@@ -27,6 +27,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.traits import ModelTraits, Parallelism
 from rightpool.api.variation import MAX_RECENT, SlowStart, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
+from rightpool.api.working_memory import with_working_memory
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.unsaved import appended
 from rightpool.planning.judge.verification import verify
@@ -213,7 +214,7 @@ def at(job: Job, ref: Revision) -> Job:
 
 
 def size(body: Mapping[str, Any]) -> int:
-    return len(json.dumps(body, separators=(",", ":")).encode())
+    return len(json.dumps(with_working_memory(body), separators=(",", ":")).encode())
 
 
 def body_of(job: Job) -> Mapping[str, Any]:

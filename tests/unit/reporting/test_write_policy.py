@@ -65,8 +65,8 @@ SILENT = [
     ({"recommendation": {"throughput": {"sd": "0.1"}}}, {"recommendation": {"throughput": {"sd": "0.2"}}}),
     ({"recommendation": {"savings": "0.10"}}, {"recommendation": {"savings": "0.12"}}),
     ({"cost": {"spent": "100", "asOf": "a"}}, {"cost": {"spent": "500", "asOf": "b"}}),
-    ({}, {"columns": {"saved": "0.00"}}),
-    ({"columns": {"perHour": "8.05"}}, {"columns": {"perHour": "9.00"}}),
+    ({}, {"summary": {"saved": "0.00"}}),
+    ({"summary": {"perHour": "8.05"}}, {"summary": {"perHour": "9.00"}}),
 ]
 
 

@@ -52,7 +52,7 @@ TARGETS: Sequence[dict[str, Any]] = (
 )
 _SPEEDS = (Field.SAMPLES_PER_SECOND, Field.CHIP_BUSY, Field.SLOWEST_CHIP_BUSY, Field.COMPUTE_ACTIVE)
 
-_BY_THE_CLOCK = frozenset({"cost", "outlook", "progress", "columns"})
+_BY_THE_CLOCK = frozenset({"cost", "outlook", "progress", "summary"})
 
 
 class Noisy:

@@ -31,8 +31,9 @@ _NAMED: Final = tuple((kind.value, function) for kind, function in _CONDITIONS.i
 
 
 def conditions_of(job: Job, context: Context) -> Iterator[Condition]:
-    """Those that apply; without lastTransitionTime, which depends on what was said before."""
+    """Those that apply; without lastTransitionTime, which depends on what was said before. All are of the generation
+    that the status has looked at."""
     for kind, function in _NAMED:
         statement = function(job, context)
         if statement is not None:
-            yield Condition(kind, statement.status, str(statement.reason), statement.message, job.generation)
+            yield Condition(kind, statement.status, str(statement.reason), statement.message)
