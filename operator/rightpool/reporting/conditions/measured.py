@@ -54,22 +54,32 @@ def profiled(job: Job, context: Context) -> Statement:
             "Unknown", Reason.TELEMETRY_UNAVAILABLE, "measurements can't be read at the moment; see the operator's log"
         )
     if profile is None or profile.steadiness is Steadiness.ABSENT:
-        if job.spec.profiling.mode is Switch.OFF:
-            return Statement(
-                "False", Reason.PROFILING_OFF, "spec.profiling.mode is Off and nothing else measures the pods"
-            )
-        if InjectionNote.HOST_NETWORK in _notes(job):
-            return _noted(InjectionNote.HOST_NETWORK)
-        return Statement("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
+        return _unheard(job)
     if profile.complete and not lacks_samples(job, profile):
-        measured = f"{how_many(profile.pods, 'pod')} over {span(profile.window)}"
-        if profile.set_aside:
-            return Statement("True", Reason.CONTRADICTORY_TELEMETRY, _set_aside(profile))
-        current = None if context.assessment is None else context.assessment.current
-        if current is not None and current.peak_exceeded is not None:
-            text = peak_exceeded_text(job, current.peak_exceeded)
-            return Statement("True", Reason.PEAK_EXCEEDED, f"{text}; {measured}{_in_steps(job, profile)}")
-        return Statement("True", Reason.MEASURED, f"{measured}{_in_steps(job, profile)}")
+        return _measured(job, profile, context)
+    return _incomplete(job, profile)
+
+
+def _unheard(job: Job) -> Statement:
+    if job.spec.profiling.mode is Switch.OFF:
+        return Statement("False", Reason.PROFILING_OFF, "spec.profiling.mode is Off and nothing else measures the pods")
+    if InjectionNote.HOST_NETWORK in _notes(job):
+        return _noted(InjectionNote.HOST_NETWORK)
+    return Statement("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
+
+
+def _measured(job: Job, profile: Profile, context: Context) -> Statement:
+    if profile.set_aside:
+        return Statement("True", Reason.CONTRADICTORY_TELEMETRY, _set_aside(profile))
+    measured = f"{how_many(profile.pods, 'pod')} over {span(profile.window)}{_in_steps(job, profile)}"
+    current = None if context.assessment is None else context.assessment.current
+    if current is not None and current.peak_exceeded is not None:
+        text = peak_exceeded_text(job, current.peak_exceeded)
+        return Statement("True", Reason.PEAK_EXCEEDED, f"{text}; {measured}")
+    return Statement("True", Reason.MEASURED, measured)
+
+
+def _incomplete(job: Job, profile: Profile) -> Statement:
     if profile.steadiness is Steadiness.STALE:
         return Statement("False", Reason.STALE_TELEMETRY, f"nothing was heard within {span(profile.window)}")
     if profile.steadiness is Steadiness.WARMING_UP:

@@ -7,7 +7,7 @@ from typing import Final
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
-from rightpool.api.migration import Phase
+from rightpool.api.migration import Migration, Phase
 from rightpool.api.wording import chips, sentence
 from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.jobs.approval import approves, recommendation_id
@@ -15,6 +15,8 @@ from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.unended import unended
 from rightpool.planning.judge.unsaved import unsaved
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.decision import Decision
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement
 from rightpool.reporting.decision_texts import decision_text
 
@@ -28,56 +30,78 @@ _NOT_TRIED: Final = frozenset({Outcome.HELD, Outcome.SUPERSEDED, Outcome.CARRIED
 
 
 def migrating(job: Job, context: Context) -> Statement | None:
-    migration = job.state.migration
-    if migration is not None:
-        source, target = migration.moving.placement, migration.target.placement
-        way = f"{migration.id}: {chips(source.chips)} of {source.pool} → {chips(target.chips)} of {target.pool}"
-        if job.awaits_approval:
-            how = f"approve it by `rightpool approve {job.key.name}`"
-            if job.approved is not None and not _known(job):
-                return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}, and {migration.id} waits: {how}")
-            return Statement("False", Reason.AWAITING_APPROVAL, f"{way}: {how}")
-        waiting = None if context.assessment is None else context.assessment.waits_for
-        if migration.phase is Phase.PLANNED and waiting is not None:
-            return Statement("False", waiting.reason, f"{migration.id}: {waiting.text(context.now)}")
-        foreign = foreign_pod(job) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
-        waits = "" if foreign is None else foreign.text()
-        if job.state.pause is not None:
-            waits = "the job is stopped, and the move goes on when it runs again"
-        reason, why = _MOVING.get(migration.action, Reason.MOVING), migration.message
-        if migration.phase is Phase.PLANNED:
-            why = ""  # status.recommendation has it until the move begins
-        if migration.rolling_back:
-            reason, why = Reason.ROLLING_BACK, ""  # Verified has it
-        stuck = unended(job, context.now) if migration.phase in (Phase.DRAINING, Phase.STARTING) else None
-        if stuck is not None:
-            reason, waits = Reason.PODS_NOT_ENDING, stuck.text()
-        if waits:
-            return Statement("True", reason, f"{migration.id} is {migration.phase.value}: {waits}")
-        return Statement("True", reason, sentence(f"{way}, {migration.phase.value}", why))
+    if job.state.migration is not None:
+        return _under_way(job, job.state.migration, context)
     if job.state.revision is None or job.state.finished is not None:
         return None
-    decision = None if context.assessment is None else context.assessment.decision
-    if job.approved is not None and not _known(job):
-        other = None if decision is None or decision.action is not Action.HOLD else decision.target
-        instead = "nothing waits for an approval"
-        if other is not None and other != job.state.revision.placement:
-            instead = f"what is recommended now is {recommendation_id(job, other)}"
-        if other is None or not approves(job, other):
-            return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}: {instead}")
+    assessment = context.assessment
+    decision = None if assessment is None else assessment.decision
+    refused = _refused_approval(job, decision)
+    if refused is not None:
+        return refused
     if unsaved(job.state.history) and (decision is None or decision.action is not Action.KEEP):
         last = job.state.history[-1]
         return Statement("False", last.reason, f"{last.id}: {last.message}")
     # In the cycle in which a migration ends, the decision is still about it.
-    over = decision is not None and decision.reason in UNDER_WAY
-    if decision is not None and decision.action is Action.HOLD and not over:
-        assert context.assessment is not None
-        if decision.reason is Reason.POLICY_RECOMMEND_ONLY and decision.target is not None:
-            named = recommendation_id(job, decision.target)
-            text = f"{named} is recommended, which mode Recommend does not carry out"
-            return Statement("False", decision.reason, text)
-        return Statement("False", decision.reason, decision_text(job, context.assessment, context.now))
-    return Statement("False", Reason.SETTLED, "nothing is to be moved")
+    if assessment is None or assessment.decision.action is not Action.HOLD or assessment.decision.reason in UNDER_WAY:
+        return Statement("False", Reason.SETTLED, "nothing is to be moved")
+    return _held(job, assessment, context.now)
+
+
+def _under_way(job: Job, migration: Migration, context: Context) -> Statement:
+    source, target = migration.moving.placement, migration.target.placement
+    way = f"{migration.id}: {chips(source.chips)} of {source.pool} → {chips(target.chips)} of {target.pool}"
+    if job.awaits_approval:
+        how = f"approve it by `rightpool approve {job.key.name}`"
+        if job.approved is not None and not _known(job):
+            return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}, and {migration.id} waits: {how}")
+        return Statement("False", Reason.AWAITING_APPROVAL, f"{way}: {how}")
+    waiting = None if context.assessment is None else context.assessment.waits_for
+    if migration.phase is Phase.PLANNED and waiting is not None:
+        return Statement("False", waiting.reason, f"{migration.id}: {waiting.text(context.now)}")
+    reason, why = _MOVING.get(migration.action, Reason.MOVING), migration.message
+    if migration.phase is Phase.PLANNED:
+        why = ""  # status.recommendation has it until the move begins
+    if migration.rolling_back:
+        reason, why = Reason.ROLLING_BACK, ""  # Verified has it
+    stuck, waits = _waits(job, migration, context.now)
+    if waits:
+        return Statement("True", stuck or reason, f"{migration.id} is {migration.phase.value}: {waits}")
+    return Statement("True", reason, sentence(f"{way}, {migration.phase.value}", why))
+
+
+def _waits(job: Job, migration: Migration, now: float) -> tuple[Reason | None, str]:
+    """What a migration waits for, as its reason where that is what matters, and in words; empty: nothing."""
+    starts = migration.phase in (Phase.DRAINING, Phase.STARTING)
+    stuck = unended(job, now) if starts else None
+    if stuck is not None:
+        return Reason.PODS_NOT_ENDING, stuck.text()
+    if job.state.pause is not None:
+        return None, "the job is stopped, and the move goes on when it runs again"
+    foreign = foreign_pod(job) if starts else None
+    return None, "" if foreign is None else foreign.text()
+
+
+def _refused_approval(job: Job, decision: Decision | None) -> Statement | None:
+    """That what was approved is no decision, where it is not the one that is held either."""
+    if job.approved is None or _known(job):
+        return None
+    assert job.state.revision is not None
+    other = None if decision is None or decision.action is not Action.HOLD else decision.target
+    if other is not None and approves(job, other):
+        return None
+    instead = "nothing waits for an approval"
+    if other is not None and other != job.state.revision.placement:
+        instead = f"what is recommended now is {recommendation_id(job, other)}"
+    return Statement("False", Reason.APPROVAL_UNKNOWN, f"{_unknown(job)}: {instead}")
+
+
+def _held(job: Job, assessment: Assessment, now: float) -> Statement:
+    decision = assessment.decision
+    if decision.reason is Reason.POLICY_RECOMMEND_ONLY and decision.target is not None:
+        named = recommendation_id(job, decision.target)
+        return Statement("False", decision.reason, f"{named} is recommended, which mode Recommend does not carry out")
+    return Statement("False", decision.reason, decision_text(job, assessment, now))
 
 
 def _known(job: Job) -> bool:
