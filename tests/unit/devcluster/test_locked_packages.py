@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -62,3 +64,12 @@ def test_a_package_without_a_hash_is_refused(lock: Path, tmp_path: Path) -> None
     lock.write_text("ledger==1.0\n")
     with pytest.raises(DevclusterError, match=r"(?is)require-hashes.*ledger==1.0"):
         recipes._install(lock, tmp_path / "image")
+
+
+def test_the_demos_environment_has_what_every_command_and_option_needs() -> None:
+    """The page and `--plot` are extras, which the demo sets up, too."""
+    extras = tomllib.loads((recipes.ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    needed = {re.split(r"[<>=\[]", each)[0] for extra in ("operator", "ui", "plot") for each in extras[extra]}
+    locks = (recipes.ROOT / name for name in ("operator/requirements.lock", "hack/requirements.lock"))
+    there = {found for lock in locks for found in re.findall(r"^([a-z0-9_.-]+)==", lock.read_text(), re.MULTILINE)}
+    assert needed <= there
