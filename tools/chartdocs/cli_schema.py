@@ -336,11 +336,13 @@ def kinds() -> dict[str, Schema]:
                     slice=_or_null(_object(topology=_TEXT, chips=_COUNT)),
                     pricePerChipHour=_or_null(_NUMBER),
                     spotPricePerChipHour=_or_null(_NUMBER),
+                    idlePerHour=_or_null(_NUMBER),
                     priceSource=_or_null(_one_of([source.value for source in FigureSource])),
                     source=_one_of(["declared", "discovered"]),
                     problems=_TEXTS,
                 )
             ),
+            total=_object(perHour=_NUMBER, usedPerHour=_NUMBER, idlePerHour=_NUMBER, unpriced=_TEXTS),
             problems=_list(_object(pool=_or_null(_TEXT), message=_TEXT)),
         ),
         _document(

@@ -7,11 +7,15 @@ With `-o json` or `-o yaml`, one object:
     notes              what could not be read, sentences
     pools              by name, each {name, accelerator, figures, declaredIn, measuredAt, nodes,
                        chips: {total, free, growable},
-                       chipsPerNode, slice, pricePerChipHour, spotPricePerChipHour, priceSource, source, problems}.
+                       chipsPerNode, slice, pricePerChipHour, spotPricePerChipHour, idlePerHour, priceSource, source,
+                       problems}.
                        figures is verified, unverified, declared, estimated or measured, with the time in measuredAt;
                        declaredIn is the field in which a user has named figures, or null; prices are dollars, null
-                       where unknown; priceSource is pool, values, catalog or null; slice is {topology, chips} or null;
-                       source is declared or discovered; problems are sentences
+                       where unknown, and idlePerHour is for what is free; priceSource is pool, values, catalog or
+                       null; slice is {topology, chips} or null; source is declared or discovered; problems are
+                       sentences
+    total              {perHour, usedPerHour, idlePerHour, unpriced}: dollars an hour of all chips that are there, of
+                       those that pods hold and of the others; unpriced names the pools without a price, in none of them
     problems           of unusable pools, and of nodes that belong to no pool, each {pool, message}
 """
 
@@ -23,6 +27,7 @@ import time
 from typing import Any, Final
 
 from rightpool.api.units import write_unix_time
+from rightpool.api.wording import dollars
 from rightpool.cli.connection import (
     CliError,
     Connection,
@@ -50,6 +55,7 @@ POOL_COLUMNS: Final = (
     Column("CAN GROW BY", right=True, drop=5),
     Column("$/CHIP-H", right=True),
     Column("SPOT", right=True, drop=2),
+    Column("IDLE $/H", right=True, drop=2),
     Column("PRICE BY", drop=7),
     Column("SLICE", drop=4),
     Column("SOURCE", drop=1),
@@ -184,6 +190,7 @@ def document(fleet: FleetView, now: float) -> dict[str, Any]:
         **document_head("PoolReport", now),
         "notes": list(fleet.notes),
         "pools": [_pool(fleet.pools[name], fleet) for name in sorted(fleet.pools)],
+        "total": _total(fleet),
         "problems": [
             {"pool": problem.pool, "message": problem.message}
             for problem in fleet.problems
@@ -205,16 +212,47 @@ def _pool(pool: Pool, fleet: FleetView) -> dict[str, Any]:
         "slice": None if pool.slice is None else {"topology": pool.slice.topology, "chips": pool.slice.chips},
         "pricePerChipHour": pool.price.on_demand,
         "spotPricePerChipHour": pool.price.spot,
+        "idlePerHour": _hourly(pool, pool.free),
         "priceSource": _source(pool.price),
         "source": source_of(pool),
         "problems": [problem.message for problem in fleet.problems if problem.pool == pool.name],
     }
 
 
+def _hourly(pool: Pool, chips: int) -> float | None:
+    """Dollars an hour of so many chips; None where the pool has no price."""
+    price = pool.price.spot if pool.price.on_demand is None else pool.price.on_demand
+    return None if price is None else price * chips
+
+
+def _total(fleet: FleetView) -> dict[str, Any]:
+    pools = [fleet.pools[name] for name in sorted(fleet.pools)]
+    whole = sum(_hourly(pool, pool.total) or 0.0 for pool in pools)
+    idle = sum(_hourly(pool, pool.free) or 0.0 for pool in pools)
+    unpriced = [pool.name for pool in pools if _hourly(pool, pool.total) is None]
+    return {"perHour": whole, "usedPerHour": whole - idle, "idlePerHour": idle, "unpriced": unpriced}
+
+
+def pools_summary(fleet: FleetView) -> str:
+    """What the pools cost, in a sentence; empty where no price is known."""
+    total = _total(fleet)
+    if not total["perHour"]:
+        return ""
+    left_out = f"; without a price, and not counted: {', '.join(total['unpriced'])}" if total["unpriced"] else ""
+    return (
+        f"the chips cost {dollars(total['perHour'])} an hour: {dollars(total['usedPerHour'])} in use, "
+        f"{dollars(total['idlePerHour'])} idle{left_out}"
+    )
+
+
 def print_pools(page: Page, fleet: FleetView) -> None:
     """Print the table, the problems, and notes about what could not be read."""
     if fleet.pools:
         page.table(POOL_COLUMNS, [pool_cells(fleet.pools[name]) for name in sorted(fleet.pools)])
+        summary = pools_summary(fleet)
+        if summary:
+            page.line()
+            page.line(summary)
     else:
         page.line("there are no pools: create an AcceleratorPool, or label the nodes")
     if fleet.problems:
@@ -225,6 +263,7 @@ def print_pools(page: Page, fleet: FleetView) -> None:
 
 def pool_cells(pool: Pool) -> list[str]:
     """As the columns show it."""
+    idle = _hourly(pool, pool.free)
     return [
         pool.name,
         pool.accelerator.key,
@@ -235,6 +274,7 @@ def pool_cells(pool: Pool) -> list[str]:
         str(pool.growable) if pool.growable else NOTHING,
         _price(pool.price.on_demand),
         _price(pool.price.spot),
+        NOTHING if idle is None else f"{idle:.2f}",
         _source(pool.price) or NOTHING,
         NOTHING if pool.slice is None else pool.slice.topology,
         source_of(pool),

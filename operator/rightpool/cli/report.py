@@ -1,4 +1,4 @@
-"""`rightpool report`: what namespaces, teams, jobs, pools or capacity types have spent and saved.
+"""`rightpool report`: what namespaces, teams, jobs, pools, capacity types or days have spent and saved.
 
 Reads the operator's books, one ConfigMap a namespace in the operator's own namespace, which outlive the jobs. They are
 stored every ten minutes to an hour, so that they lag behind `rightpool top`. With `-o json`, one object:
@@ -7,11 +7,11 @@ stored every ten minutes to an hour, so that they lag behind `rightpool top`. Wi
     asOf, since        time of the request, RFC 3339; the first day that is counted, YYYY-MM-DD
     bookedUntil        when the newest entry was booked, RFC 3339: later use is in no sum yet. null where nothing was
     notes              what is not as it should be, sentences
-    by                 namespace, team, job, pool or capacity
-    rows               highest cost first, each {NAME of by, spent, saved, savedLow, savedHigh, chipHours, goodput}:
-                       dollars; saved is net of what moves that did not pay have lost, and savedLow to savedHigh is its
-                       80% interval; goodput is the useful share of the chip-hours, null where no chips were held. A job
-                       is NAMESPACE/NAME; those that the books do not keep apart are
+    by                 namespace, team, job, pool, capacity or day
+    rows               highest cost first, days in their order, each {NAME of by, spent, saved, savedLow, savedHigh,
+                       chipHours, goodput}: dollars; saved is net of what moves that did not pay have lost, and savedLow
+                       to savedHigh is its 80% interval; goodput is the useful share of the chip-hours, null where no
+                       chips were held. A job is NAMESPACE/NAME; those that the books do not keep apart are
                        NAMESPACE/(others)
     total              the same sums over all rows
 
@@ -40,7 +40,7 @@ from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.planning.books.charge import Charge
 from rightpool.planning.books.chargeback import DAYS, Chargeback
 
-BY: Final = ("namespace", "team", "job", "pool", "capacity")
+BY: Final = ("namespace", "team", "job", "pool", "capacity", "day")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,13 +98,19 @@ def booked_until(books: Mapping[str, Chargeback]) -> float | None:
 
 
 def charges(books: Mapping[str, Chargeback], by: str, since: str) -> list[tuple[str, Charge]]:
-    """Sums from that day on, highest cost first, then by name."""
+    """Sums from that day on, highest cost first, then by name; days in their order."""
     sums: dict[str, Charge] = {}
     first = datetime.fromisoformat(since).date()
     if by == "job":
         for namespace, each in books.items():
             sums |= {f"{namespace}/{job}": charge for job, charge in each.jobs.totals(first).items()}
         return _ranked(sums)
+    if by == "day":
+        for each in books.values():
+            for day, rows in each.rows.items():
+                if day >= since:  # what is older than all days has none
+                    sums[day] = sums.get(day, Charge()).plus(*rows.values())
+        return sorted(sums.items())
     for namespace, each in books.items():
         for key, charge in each.totals(first).items():
             name = namespace if by == "namespace" else str(getattr(key, by))

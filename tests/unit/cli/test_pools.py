@@ -56,6 +56,7 @@ def test_pools_with_their_chips_and_prices() -> None:
         "-",
         "5.07",
         "-",
+        "60.84",
         "pool",
         "-",
         "declared",
@@ -70,6 +71,7 @@ def test_pools_with_their_chips_and_prices() -> None:
         "-",
         "1.006",
         "-",
+        "8.05",
         "pool",
         "-",
         "declared",
@@ -130,6 +132,23 @@ def test_a_note_names_pools_whose_free_chips_are_unknown() -> None:
     assert rows(client)["a100"][4:6] == ["16", "16"]
 
 
+def test_what_is_idle_and_in_use_is_what_the_pools_cost() -> None:
+    client = two_pools()
+    client.add(PODS, pod("job", "team", "a100-0"))
+    client.add(ACCELERATOR_POOLS, pool("unpriced", "CPU", 1, {"pool": "unpriced"}, None))
+    client.add(NODES, node("u", {"pool": "unpriced"}, "nvidia.com/gpu", 1))
+    found = document(view_of(client).fleet(), NOW)
+    idle = {each["name"]: each["idlePerHour"] for each in found["pools"]}
+    assert idle == {"a100": pytest.approx(12 * 5.07), "a10g": pytest.approx(8 * 1.006), "unpriced": None}
+    total = found["total"]
+    assert total["perHour"] == pytest.approx(16 * 5.07 + 8 * 1.006)
+    assert total["idlePerHour"] == pytest.approx(12 * 5.07 + 8 * 1.006)
+    assert total["usedPerHour"] + total["idlePerHour"] == pytest.approx(total["perHour"])
+    assert total["unpriced"] == ["unpriced"]
+    sentence = "the chips cost $89.17 an hour: $20.28 in use, $68.89 idle; without a price, and not counted: unpriced"
+    assert sentence in " ".join(output(client).split())
+
+
 def test_without_pools() -> None:
     assert "there are no pools" in output(FakeClient())
 
@@ -143,7 +162,7 @@ def test_narrow_terminals_omit_less_important_columns() -> None:
 def test_the_document_has_its_documented_keys() -> None:
     found = document(view_of(two_pools()).fleet(), NOW)
     json.dumps(found, allow_nan=False)
-    assert list(found) == ["apiVersion", "kind", "asOf", "notes", "pools", "problems"]
+    assert list(found) == ["apiVersion", "kind", "asOf", "notes", "pools", "total", "problems"]
     for key in (*found, *found["pools"][0]):
         assert key in (module.__doc__ or "")
 

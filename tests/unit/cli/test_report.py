@@ -84,6 +84,17 @@ def test_sums_by_namespace_highest_first() -> None:
     assert made["total"]["spent"] == 307.0
 
 
+def test_by_day_in_their_order_and_to_the_same_total() -> None:
+    by_day = charges(books(), "day", SINCE)
+    assert [(name, charge.spent) for name, charge in by_day] == [
+        ("2026-12-17", 7.0),
+        ("2027-01-14", 200.0),
+        ("2027-01-15", 100.0),
+    ]
+    totals = [document(charges(books(), by, SINCE), by, SINCE, NOW, None)["total"] for by in ("day", "pool")]
+    assert totals[0] == totals[1]
+
+
 def test_by_pool() -> None:
     assert [(name, charge.spent) for name, charge in charges(books(), "pool", SINCE)] == [
         ("a100", 300.0),
