@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,6 +19,7 @@ from rightpool.cluster.resources import (
     EVENTS,
     LEASES,
     NODES,
+    PERSISTENT_VOLUMES,
     PLACEMENT_POLICIES,
     PODS,
     PROFILED_JOBS,
@@ -42,9 +42,21 @@ class FakeClient:
     namespaces, `hidden`: in none."""
 
     def __init__(self) -> None:
-        kinds = (PROFILED_JOBS, ACCELERATOR_POOLS, PLACEMENT_POLICIES, NODES, JOBS, PODS, LEASES, EVENTS, CONFIG_MAPS)
-        # Of other kinds there are none.
-        self.objects = defaultdict[Resource, list[Object]](list, {kind: [] for kind in kinds})
+        self.objects: dict[Resource, list[Object]] = {
+            kind: []
+            for kind in (
+                PROFILED_JOBS,
+                ACCELERATOR_POOLS,
+                PLACEMENT_POLICIES,
+                NODES,
+                PERSISTENT_VOLUMES,
+                JOBS,
+                PODS,
+                LEASES,
+                EVENTS,
+                CONFIG_MAPS,
+            )
+        }
         self.forbidden: set[Resource] = set()
         self.hidden: set[Resource] = set()
         self._version = 0
