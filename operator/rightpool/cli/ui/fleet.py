@@ -12,7 +12,7 @@ from rightpool.api.wording import cents, dollars
 from rightpool.cli.connection import error_message
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.job_table import Line, document, job_cells, job_columns, jobs_summary, name_units, ranked
-from rightpool.cli.pools import POOL_COLUMNS, pool_cells
+from rightpool.cli.pools import POOL_COLUMNS, pool_cells, pools_summary
 from rightpool.cli.recommend import OFFER_COLUMNS, Offers, offer_cells, ranked_offers
 from rightpool.cli.table import NOTHING, Column, dollar_cell
 from rightpool.cli.ui.attention import Attention, Need, attention
@@ -194,6 +194,8 @@ class FleetPage:
     """Of the table of pools."""
     pools: tuple[PoolRow, ...]
     """One an AcceleratorPool that can be used."""
+    pools_summary: str
+    """What their chips cost, in use and idle; empty where no price is known."""
     problems: tuple[tuple[str, str], ...]
     """Name and message of pools that can't be used."""
     offers: Table
@@ -246,6 +248,7 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
             )
             for name in sorted(pools)
         ),
+        pools_summary="" if picture.fleet is None else pools_summary(picture.fleet),
         problems=tuple((problem.pool or "nodes", problem.message) for problem in problems),
         offers=Table(OFFER_COLUMNS, tuple(tuple(offer_cells(key, offer)) for key, offer in first)),
         offer_links=tuple(job_address(key) for key, _ in first),
