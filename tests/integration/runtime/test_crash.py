@@ -132,7 +132,7 @@ def test_a_refused_variable_is_named_and_pods_that_are_not_made_are_told(start: 
         return placed.get("reason") == reason and words in placed["message"]
 
     eventually(lambda: says("both", "InvalidTemplate", "containers[0].env[LR].valueFrom"), "the variable by its name")
-    eventually(lambda: says("absent", "Starting", "`kubectl describe job absent-r1`"), "where Kubernetes says why")
+    eventually(lambda: says("absent", "PodsRefused", 'serviceaccount "nobody" not found'), "Kubernetes' words")
     assert not fleet.pods("absent")
 
 
