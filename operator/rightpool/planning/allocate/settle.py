@@ -203,12 +203,7 @@ class _Settlement:
     def _admit(self, key: JobKey, assessment: Assessment, offers: frozenset[int] | None) -> Assessment:
         """offers: those that it may have; None: all."""
         job, evaluated = self.fleet.jobs[key], self.evaluated[key]
-        if self.room.touched and any(place.pool in self.room.touched for place in evaluated.places):
-            fits, kept = self.room.fits(job, evaluated.places), self.room.kept(job, evaluated.places)
-            if assessment.intent is Intent.START and any(kept):
-                fits = self._with_lent(job, evaluated.places, fits, kept)
-            if fits != assessment.fits or any(kept):
-                assessment = select(job, evaluated, self.fleet.policy, fits, kept=kept, way_back=assessment.way_back)
+        assessment = self._with_what_is_left(job, evaluated, assessment)
         if _lacks_room(assessment):
             return self._kept(key, self._gathered(job, assessment))
         if not _acts(assessment):
@@ -245,6 +240,17 @@ class _Settlement:
         if action in MIGRATING_ACTIONS:
             self.limits.admit(job, target, demanded=demanded(job, assessment.intent))
         return self._kept(key, assessment)
+
+    def _with_what_is_left(self, job: Job, evaluated: Evaluated, assessment: Assessment) -> Assessment:
+        """What it would get after those before it."""
+        if not self.room.touched or all(place.pool not in self.room.touched for place in evaluated.places):
+            return assessment
+        fits, kept = self.room.fits(job, evaluated.places), self.room.kept(job, evaluated.places)
+        if assessment.intent is Intent.START and any(kept):
+            fits = self._with_lent(job, evaluated.places, fits, kept)
+        if fits == assessment.fits and not any(kept):
+            return assessment
+        return select(job, evaluated, self.fleet.policy, fits, kept=kept, way_back=assessment.way_back)
 
     def _gathered(self, job: Job, assessment: Assessment) -> Assessment:
         """A job that finds no room. After long enough nodes are kept free for it."""
