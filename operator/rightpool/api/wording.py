@@ -94,6 +94,13 @@ def brief(words: str, most: int = MESSAGE) -> str:
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
+def both_ends(words: str, most: int) -> str:
+    """At most so many characters of a long line that programs write: a kind of error is named at its beginning, and
+    what it is about at its end."""
+    begin = most // 4
+    return words if len(words) <= most else f"{words[:begin]}…{words[begin + 1 - most :]}"
+
+
 def sentence(*clauses: str, remedy: str = "") -> str:
     """A message: clauses in the order what, by how much and why, as many as fit, and the remedy in any case.
 

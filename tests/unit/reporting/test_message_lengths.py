@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from itertools import product
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from rightpool.api.conditions import Reason
+from rightpool.api.conditions import ConditionType, Reason
 from rightpool.api.placement import Placement
 from rightpool.api.wording import MESSAGE, brief, sentence
 from rightpool.hardware.node import Taint
@@ -22,6 +22,7 @@ from rightpool.hardware.node_needs import Expression
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.jobs.contradiction import Contradiction
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.setback import Setback
 from rightpool.planning.moves.trace_setback import TraceSetback
 from rightpool.planning.offers import evidence, pool_rejection
@@ -34,6 +35,8 @@ from rightpool.profiles.idle_findings import WaitsForHost
 from rightpool.profiles.sample import Field
 from rightpool.reporting.diagnosis_texts import RecordedFinding, diagnosis_text
 from rightpool.workloads.notes import NOTE_MESSAGES
+from tests.unit.planning.jobs import changed, running
+from tests.unit.reporting.test_conditions import CRASH, condition_of
 from tests.unit.reporting.test_decision_texts import leaves
 
 # Where all kinds of reasons are, so that each is found below its base.
@@ -164,3 +167,12 @@ def test_the_words_of_others_are_cut_where_they_are_too_long() -> None:
     text = sentence("pods wait\n " * 50, remedy="free chips")
     assert len(text) == MESSAGE and text.startswith("pods wait pods") and text.endswith("…: free chips")
     assert brief("a b", 3) == "a b" and brief("a bc", 3) == "a…"
+
+
+def test_what_a_long_line_of_output_is_about_is_not_cut_off() -> None:
+    failed = (
+        "failed to create containerd task: OCI runtime create failed: exec: python: executable file not found in $PATH"
+    )
+    crash = replace(CRASH, count=5, exit_code=128, reason="StartError", output=failed)
+    job = changed(running(), revisions={1: RevisionState(1, exists=True, active=1, crash=crash)})
+    assert "executable file not found in $PATH" in sentence(condition_of(ConditionType.PLACED, job).message)

@@ -10,7 +10,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.revision import Revision
 from rightpool.api.units import write_unix_time
-from rightpool.api.wording import brief, chips, dollars, how_many, instant, span
+from rightpool.api.wording import both_ends, brief, chips, dollars, how_many, instant, span
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.foreign_pod import foreign_pod
@@ -28,6 +28,8 @@ _OTHER_NODES: Final = "didn't match Pod's node affinity/selector"
 # Kubernetes waits ten minutes at most before it starts a failed program again. A pod that is missing later than that is
 # missing for another reason.
 CRASH_SECONDS: Final = 900.0
+# Characters of what a failed program has written last.
+_OUTPUT: Final = 60
 # A start that takes longer, and says nothing, will not end by itself. Large images and checkpoints take less.
 SILENT_SECONDS: Final = 3600.0
 # Kubernetes makes the pods of a Job within a second or so; where it tries again, after ten and twenty.
@@ -244,10 +246,11 @@ def _crashed(job: Job, crash: Crash) -> str:
     """The program fails and is started again."""
     # The child counts a failure a moment after its pod has ended.
     times = "once" if crash.count <= 1 else f"{crash.count} times"
-    most = "" if crash.allowed is None else f" of {crash.allowed} allowed by {crash.limit},"
+    most = "" if crash.allowed is None else f" of {crash.allowed} allowed"
+    limit = "" if crash.allowed is None else f"; the limit is {crash.limit}"
     lines = crash.output.splitlines()
-    output = f"; {lines[-1].strip()}" if lines else ""
-    return f"{crash}, has failed {times}{most} and is started again{output}"
+    output = f"; {both_ends(lines[-1].strip(), _OUTPUT)}" if lines else ""
+    return f"{crash}, has failed {times}{most}{output}{limit}"
 
 
 def _at(ref: Revision) -> str:

@@ -273,7 +273,7 @@ def test_how_often_it_may_fail_is_said_in_its_words(world: World) -> None:
     crash = see(world, own_pod(body, uid="pod-2", phase="Failed", status=status)).crash
     assert crash is not None and (crash.count, crash.allowed) == (2, 3)
     message = placed(world.read(), Context(None, None, True, crash.at + 1.0)).message
-    assert "of 3 allowed by retries" in message
+    assert "of 3 allowed" in message and "the limit is retries" in message
     failed = own_pod(body, "driver", uid="driver-1", phase="Failed", status=status)
     assert len(see(world, failed).pod_failures) == 1, "a driver is no peer of the workers"
 
