@@ -25,6 +25,7 @@ from rightpool.planning.jobs.contradiction import Contradiction
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.setback import Setback
 from rightpool.planning.moves.trace_setback import TraceSetback
+from rightpool.planning.moves.transitions import FAILED
 from rightpool.planning.offers import evidence, pool_rejection
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.rejection import Gap, RuledOut
@@ -176,3 +177,13 @@ def test_what_a_long_line_of_output_is_about_is_not_cut_off() -> None:
     crash = replace(CRASH, count=5, exit_code=128, reason="StartError", output=failed)
     job = changed(running(), revisions={1: RevisionState(1, exists=True, active=1, crash=crash)})
     assert "executable file not found in $PATH" in sentence(condition_of(ConditionType.PLACED, job).message)
+
+
+def test_a_failure_says_why_the_child_failed_beside_what_its_container_did() -> None:
+    by_policy = "PodFailurePolicy: Container trainer for pod research/bert-r1-0-abcde failed with exit code 3 matching "
+    failure = f"container trainer exited with 3 (Error): {'x' * 200}; {by_policy}FailJob rule at index 0"
+    ended = changed(
+        running(), finished=FAILED, revisions={1: RevisionState(1, exists=True, failed=True, failure=failure)}
+    )
+    message = sentence(condition_of(ConditionType.FAILED, ended).message)
+    assert "exited with" in message and "PodFailurePolicy" in message and message.endswith("rule at index 0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rightpool.api.conditions import Reason
-from rightpool.api.wording import dollars
+from rightpool.api.wording import MESSAGE, both_ends, brief, dollars
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.transitions import FAILED
 from rightpool.planning.offers.readiness import COMPLETED
@@ -62,4 +62,11 @@ def failed(job: Job, context: Context) -> Statement | None:
     if job.state.finished != FAILED:
         return None
     failure = None if job.child is None else job.child.failure
-    return Statement("True", Reason.JOB_FAILED, failure or f"the child {kind_name(job.spec.workload)} failed")
+    if not failure:
+        return Statement("True", Reason.JOB_FAILED, f"the child {kind_name(job.spec.workload)} failed")
+    # What the container has written, then what Kubernetes says of the child.
+    pod, _, child = failure.partition("; ")
+    if not child:
+        return Statement("True", Reason.JOB_FAILED, both_ends(pod, MESSAGE))
+    pod = brief(pod, MESSAGE // 2)
+    return Statement("True", Reason.JOB_FAILED, f"{pod}; {both_ends(child, MESSAGE - len(pod) - 2)}")

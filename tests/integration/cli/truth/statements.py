@@ -268,7 +268,7 @@ CONDITIONS: dict[str, tuple[str, str, str]] = {
     "moved": ("Verified", "Delivered", "better than before"),
     "warming": ("Profiled", "WarmingUp", "the window of 60 min is not full yet"),
     "late": ("TargetsMet", "DeadlineMissed", "the deadline was"),
-    "risk": ("TargetsMet", "DeadlineAtRisk", "missed with a probability of 100%"),
+    "risk": ("TargetsMet", "DeadlineAtRisk", "missed with probability 100%"),
     "spender": ("TargetsMet", "BudgetAtRisk", "of the budget are left"),
 }
 
