@@ -35,8 +35,8 @@ def stored(labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     [
         ([stored()], None),
         ([], "pool a is gone: declare it again"),
-        ([stored(accelerator="A10G-24G")], "until it is corrected (spec.accelerator: unknown accelerator"),
-        ([stored(chipsPerNode="many")], "until it is corrected (spec: chipsPerNode"),
+        ([stored(accelerator="A10G-24G")], "can't be used: spec.accelerator: unknown accelerator"),
+        ([stored(chipsPerNode="many")], "can't be used: spec: chipsPerNode"),
         ([stored({LABEL_SOURCE: SOURCE_DISCOVERED})], "pool a has no nodes any more: bring them back"),
     ],
     ids=["there", "deleted", "unknown", "unreadable", "no-nodes"],

@@ -31,6 +31,8 @@ from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.pool_inventory import PoolInventory, foreign_fields, kept_calibrations, kept_prices
 from rightpool.runtime.observe.store import Store
 
+# That there are no nodes comes of what else is wrong, which is said first.
+_WITHOUT: Final = frozenset({ProblemKind.NO_NODES, ProblemKind.NODES_NOT_READY})
 _UNUSABLE: Final = frozenset({ProblemKind.UNKNOWN_ACCELERATOR, ProblemKind.INVALID_SLICE})
 _ABOUT_PRICE: Final = frozenset(
     {ProblemKind.PRICE_UNKNOWN, ProblemKind.PRICE_UNVERIFIED, ProblemKind.PRICE_VALUES_INVALID}
@@ -208,7 +210,8 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
     problems = [problem for problem in fleet.inventory.problems if problem.pool == name]
     unusable = any(problem.kind in _UNUSABLE for problem in problems)
     silent = _ABOUT_PRICE if unusable else _ABOUT_PRICE | _ABOUT_FIGURES
-    message = "; ".join(problem.message for problem in problems if problem.kind not in silent)
+    told = sorted((problem for problem in problems if problem.kind not in silent), key=lambda one: one.kind in _WITHOUT)
+    message = "; ".join(problem.message for problem in told)
     if name in fleet.unreadable:
         return PoolConditionType.READY, "False", Reason.INVALID_SPEC, fleet.unreadable[name]
     if unusable:

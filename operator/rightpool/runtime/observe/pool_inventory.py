@@ -133,7 +133,7 @@ def why_unusable(name: str, fleet: PoolInventory) -> str | None:
     if name in fleet.unreadable:
         problems = [fleet.unreadable[name]]
     if problems:
-        return f"pool {name} can't be used until it is corrected ({'; '.join(problems)})"
+        return f"pool {name} can't be used: {'; '.join(problems)}"
     if name in fleet.objects:
         return f"pool {name} has no nodes any more: bring them back"
     return f"pool {name} is gone: declare it again"
