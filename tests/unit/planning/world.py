@@ -68,6 +68,7 @@ def decide(action: Action, target: Placement, rate: float, current: Candidate | 
     wanted = candidate(target, rate)
     return SimpleNamespace(
         current=current,
+        useful=lambda _: 1.0,
         faded=1.0,
         candidates=(wanted,),
         decision=Decision(action, Reason.CHEAPER_POOL_MEETS_TARGETS, wanted),

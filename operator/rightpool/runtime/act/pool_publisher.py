@@ -210,8 +210,8 @@ def _ready(name: str, fleet: PoolInventory) -> _Verdict:
     problems = [problem for problem in fleet.inventory.problems if problem.pool == name]
     unusable = any(problem.kind in _UNUSABLE for problem in problems)
     silent = _ABOUT_PRICE if unusable else _ABOUT_PRICE | _ABOUT_FIGURES
-    told = sorted((problem for problem in problems if problem.kind not in silent), key=lambda one: one.kind in _WITHOUT)
-    message = "; ".join(problem.message for problem in told)
+    causes_first = sorted((one for one in problems if one.kind not in silent), key=lambda one: one.kind in _WITHOUT)
+    message = "; ".join(one.message for one in causes_first)
     if name in fleet.unreadable:
         return PoolConditionType.READY, "False", Reason.INVALID_SPEC, fleet.unreadable[name]
     if unusable:
