@@ -204,8 +204,8 @@ def accelerator_becomes_unknown(tenant: Tenant, cluster: Running) -> None:
     edited = tenant.job("edited")["metadata"]["generation"]
 
     def held() -> bool:
-        condition = tenant.condition("edited", "Migrating")
-        return (condition["reason"], condition["observedGeneration"]) == ("NoFeasiblePool", edited)
+        status = tenant.status("edited")
+        return (reported(tenant, "edited", "Migrating")[1], status["observedGeneration"]) == ("NoFeasiblePool", edited)
 
     eventually(held, "nothing is decided")
     eventually(lambda: EDITED in reported(tenant, "edited", "CostEfficient")[2], "nothing is compared")
