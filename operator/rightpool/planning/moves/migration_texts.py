@@ -63,7 +63,7 @@ def verified_text(migration: Migration, result: Verification) -> str:
         return f"not faster than before, and the placement before cost less; {delivered}"
     if result.verdict is Verdict.WORSE:
         worse = f"{likely}{result.likely - 1:.0%} worse than before"
-        return f"{worse}, where chance alone may make {result.tolerance:.0%}; {delivered}"
+        return f"{worse}, beyond the {result.tolerance:.0%} that chance may make; {delivered}"
     if result.verdict is Verdict.BETTER:
         tail = "" if result.reason is Reason.DELIVERED else ", less than promised, but better than before"
         than = "less time for the same work than" if result.by_time else "better than"
