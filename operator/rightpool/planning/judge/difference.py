@@ -143,7 +143,7 @@ def _dearer(before: RateSeries, after: RateSeries) -> float | None:
     if before.price is None or after.price is None:
         return None
     if before.price > 0.0:
-        return math.log(after.price / before.price) if after.price > 0.0 else -math.inf
+        return math.log(after.price) - math.log(before.price) if after.price > 0.0 else -math.inf
     return math.inf if after.price > 0.0 else 0.0
 
 
