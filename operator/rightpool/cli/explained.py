@@ -14,9 +14,9 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import HOUR
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.forecast import Forecast, forecast
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.work.forecast import Forecast, forecast
 from rightpool.prediction.cost import MILLION
 from rightpool.reporting.stored_job import StoredJob
 

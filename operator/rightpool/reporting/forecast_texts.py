@@ -1,7 +1,7 @@
 """A forecast in words: how far a job is, and what is left of its time and money."""
 
 from rightpool.api.wording import cents, dollars, instant, share, span
-from rightpool.planning.judge.forecast import Forecast
+from rightpool.planning.work.forecast import Forecast
 
 
 def forecast_text(rest: Forecast, now: float) -> str:

@@ -30,9 +30,9 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.approval import recommendation_id
 from rightpool.planning.jobs.job import Job, unit_of
-from rightpool.planning.judge.forecast import forecast
-from rightpool.planning.judge.progress import goodput, progress_of
 from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.work.forecast import forecast
+from rightpool.planning.work.progress import goodput, progress_of
 from rightpool.reporting.conditions.context import Context, complete_profile
 from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.decision_texts import decision_text

@@ -8,7 +8,7 @@ import pytest
 from rightpool import contract
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.revision_window import RevisionWindow
-from rightpool.planning.judge.progress import progress_of
+from rightpool.planning.work.progress import progress_of
 from rightpool.profiles.sample import Field, Quality
 from rightpool.profiles.step_count import Basis
 from rightpool.telemetry.reader import Target

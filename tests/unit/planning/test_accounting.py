@@ -12,10 +12,10 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.planning.books.accounting import accounted, hung
-from rightpool.planning.judge.idling import idle_since
-from rightpool.planning.judge.progress import progress_of
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.work.idling import idle_since
+from rightpool.planning.work.progress import progress_of
 from rightpool.profiles.profile import Steadiness
 from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import changed

@@ -21,7 +21,7 @@ from rightpool.planning.books.charge import EARLIER, Charge
 from rightpool.planning.books.chargeback import DAYS, KEYS, MOST_JOBS, OTHER, Booked, Chargeback
 from rightpool.planning.books.job_charges import JOBS_A_DAY, OTHER_JOBS
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.unsaved import appended
+from rightpool.planning.work.unsaved import appended
 from rightpool.reporting.chargeback_object import JOBS, MOVES, config_map, read_books
 from tests.unit.planning.jobs import DAY, NOW, changed, entry, running
 

@@ -11,7 +11,7 @@ from rightpool.api.conditions import ConditionType, Reason
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Observed
 from rightpool.planning.jobs.revision_window import RevisionWindow
-from rightpool.planning.judge.progress import progress_of
+from rightpool.planning.work.progress import progress_of
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.step_count import LOST_READINGS, Basis
 from tests.unit.planning.jobs import NOW, changed, running, spec

@@ -8,8 +8,8 @@ import pytest
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.judge.fading import faded
 from rightpool.planning.offers.experience import measured_before
+from rightpool.planning.work.fading import faded
 from tests.unit.planning.jobs import NOW, POOLS, entry, running
 from tests.unit.planning.world import variation
 

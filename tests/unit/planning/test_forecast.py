@@ -14,7 +14,7 @@ from rightpool.api.account import Account
 from rightpool.api.estimate import Estimate
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.forecast import forecast
+from rightpool.planning.work.forecast import forecast
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed

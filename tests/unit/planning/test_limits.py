@@ -22,11 +22,11 @@ from rightpool.planning.allocate.limits import (
     save_limit,
 )
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.judge.outlook import Outlook
-from rightpool.planning.judge.unsaved import late_save
 from rightpool.planning.moves.commands import RequestCheckpoint, commands
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.work.outlook import Outlook
+from rightpool.planning.work.unsaved import late_save
 from rightpool.profiles.steadiness import counted
 from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning import world as world_module

@@ -8,7 +8,7 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.variation import Variation
 from rightpool.planning.judge.series import MOST_WINDOWS
 from rightpool.planning.judge.verdict import Verdict
-from rightpool.planning.judge.verification import verify
+from rightpool.planning.work.verification import verify
 from rightpool.profiles.steadiness import counted
 from tests.unit.planning.test_verification import FASTER, SAME_CHIPS
 from tests.unit.planning.world import complete_profile, spec

@@ -16,7 +16,7 @@ from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import Crash, RevisionState
-from rightpool.planning.judge.outlook import LONGEST_SECONDS
+from rightpool.planning.work.outlook import LONGEST_SECONDS
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
 from rightpool.telemetry.samples import admissible

@@ -11,7 +11,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.variation import SlowStart, Variation
 from rightpool.planning.books.accounting import accounted
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.outlook import restart_seconds
+from rightpool.planning.work.outlook import restart_seconds
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.track import Track
 from tests.unit.planning.jobs import FOUR, NOW, changed, entry, running, spec

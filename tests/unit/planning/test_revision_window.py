@@ -7,7 +7,7 @@ import pytest
 
 from rightpool.planning.jobs.job import Observed
 from rightpool.planning.jobs.revision_window import RevisionWindow
-from rightpool.planning.judge.outlook import pace_of
+from rightpool.planning.work.outlook import pace_of
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.steadiness import pace, variance_of_difference

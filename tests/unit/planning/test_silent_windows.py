@@ -13,10 +13,10 @@ from rightpool.api.variation import Variation
 from rightpool.planning.judge.series import FEWEST_WINDOWS
 from rightpool.planning.judge.silence import longest_silence
 from rightpool.planning.judge.verdict import Verdict
-from rightpool.planning.judge.verification import Verification, verify
 from rightpool.planning.moves.migration_texts import verified_text
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.targets.registry import yardstick_of
+from rightpool.planning.work.verification import Verification, verify
 from rightpool.profiles.profile import Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, Sample
 from rightpool.profiles.silence import silent_for

@@ -20,8 +20,8 @@ from rightpool.planning.books.accounting import accounted
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_state import Crash, RevisionState
 from rightpool.planning.jobs.tenant import hash_of, tenant_of
-from rightpool.planning.judge.outlook import interruption_seconds, restart_seconds
 from rightpool.planning.judge.spot_count import SpotCount
+from rightpool.planning.work.outlook import interruption_seconds, restart_seconds
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.track import Track
 from tests.unit.planning.jobs import NOW, changed, running, spec

@@ -12,7 +12,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
-from rightpool.planning.judge.unsaved import appended, unsaved
+from rightpool.planning.work.unsaved import appended, unsaved
 
 HERE: Final = Placement("a100", 8, 1)
 GOOD: Final = Outcome.VERIFIED

@@ -18,9 +18,9 @@ from rightpool.api.revision import Revision
 from rightpool.api.variation import SlowStart, Variation
 from rightpool.planning.judge.series import MOST_WINDOWS
 from rightpool.planning.judge.verdict import Verdict, windows_until_settled
-from rightpool.planning.judge.verification import Verification, verify
 from rightpool.planning.moves.migration_texts import verified_text
 from rightpool.planning.offers.targets.registry import yardstick_of
+from rightpool.planning.work.verification import Verification, verify
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.steadiness import counted, doubt_between_places, doubt_of_ratio
 from tests.unit.planning.world import A10G, A100, complete_profile, spec, variation

@@ -17,10 +17,10 @@ from rightpool.api.progress import JobProgress
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.books.accounting import accounted, departed
 from rightpool.planning.books.counterfactual import Level, counterfactual_of_move, speed
-from rightpool.planning.judge.progress import progress_of
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.experience import measured_before
 from rightpool.planning.offers.rejection import RejectionReason
+from rightpool.planning.work.progress import progress_of
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.steadiness import counted, pace
 from rightpool.profiles.track import Track

@@ -20,12 +20,12 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_state import Crash, EndingPod, PodFailure, RevisionState
-from rightpool.planning.judge.progress import progress_of
 from rightpool.planning.moves.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint, commands
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.work.progress import progress_of
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey, Sample

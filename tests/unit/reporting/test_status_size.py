@@ -29,10 +29,10 @@ from rightpool.api.variation import MAX_RECENT, SlowStart, SpanDifference, Varia
 from rightpool.api.work_unit import WorkUnit
 from rightpool.api.working_memory import with_working_memory
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.unsaved import appended
-from rightpool.planning.judge.verification import verify
 from rightpool.planning.moves.ending import with_avoided
 from rightpool.planning.moves.migration_texts import verified_text
+from rightpool.planning.work.unsaved import appended
+from rightpool.planning.work.verification import verify
 from rightpool.profiles.steadiness import SPANS
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.status import draft_status

@@ -22,9 +22,6 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import CLOCK_SKEW_SECONDS, Breaker, Going, Outcomes, outcomes_of
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.saving import saved_since, saves_when_asked
-from rightpool.planning.judge.outlook import Outlook
-from rightpool.planning.judge.unsaved import late_save, unsaved
 from rightpool.planning.offers.evidence import (
     BreakerOpen,
     CoolingDown,
@@ -39,6 +36,9 @@ from rightpool.planning.offers.evidence import (
 )
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.running import MIN_PROBABILITY
+from rightpool.planning.work.outlook import Outlook
+from rightpool.planning.work.saving import saved_since, saves_when_asked
+from rightpool.planning.work.unsaved import late_save, unsaved
 from rightpool.profiles.steadiness import HOURS_SD, SPANS, doubt_of_ratio
 
 _UNTOUCHED: Final = frozenset({Outcome.HELD})

@@ -31,7 +31,6 @@ from rightpool.planning.allocate.room import NO_NODES, Nodes, Room
 from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.judge.outlook import ends_at
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
@@ -40,6 +39,7 @@ from rightpool.planning.offers.evidence import Gathering, Limit, Outbid, SourceN
 from rightpool.planning.offers.intent import Intent, demanded
 from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.select import select
+from rightpool.planning.work.outlook import ends_at
 
 
 @dataclass(frozen=True, slots=True)

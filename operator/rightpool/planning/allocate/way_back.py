@@ -6,11 +6,11 @@ import math
 
 from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, unit_of
-from rightpool.planning.judge.outlook import pause_seconds
 from rightpool.planning.judge.verdict import windows_until_settled
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.measured_job import MeasuredJob
+from rightpool.planning.work.outlook import pause_seconds
 from rightpool.profiles.steadiness import pace
 
 # The mean of the positive half of a standard normal.

@@ -35,9 +35,9 @@ from rightpool.planning.books.counterfactual import (
 from rightpool.planning.books.holding import holding
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
-from rightpool.planning.judge.idling import Activity, activity
-from rightpool.planning.judge.outlook import patience
-from rightpool.planning.judge.progress import progress_at_end, progress_of
+from rightpool.planning.work.idling import Activity, activity
+from rightpool.planning.work.outlook import patience
+from rightpool.planning.work.progress import progress_at_end, progress_of
 from rightpool.profiles.track import Track
 
 # Where no step was counted for so long, an interruption ends too, seconds: nothing counts them.

@@ -23,7 +23,7 @@ from rightpool.planning.books.charge import EARLIER, Charge, csv_rows
 from rightpool.planning.books.job_charges import JobCharges
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.progress import progress_of
+from rightpool.planning.work.progress import progress_of
 
 DAYS: Final = 62
 """Days that are kept apart. Older ones are one row for each team, pool and capacity type."""

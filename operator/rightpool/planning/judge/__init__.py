@@ -1,1 +1,1 @@
-"""What was measured, and what it is worth: pace, progress, forecast, promise, verdict."""
+"""Numbers on numbers: series of windows, how two of them differ, what was promised, and the verdict."""

@@ -11,7 +11,15 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.books.accounting import hung, remeasured
 from rightpool.planning.jobs.job import Job, throttled_now
-from rightpool.planning.judge.idling import (
+from rightpool.planning.judge.series import FEWEST_WINDOWS, MOST_WINDOWS
+from rightpool.planning.judge.silence import LONGEST_SILENCE_SECONDS, longest_silence, silence
+from rightpool.planning.judge.verdict import Verdict
+from rightpool.planning.moves.beginning import next_revision
+from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.moves.migration_texts import stays_text, verified_text
+from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
+from rightpool.planning.offers.targets.registry import yardstick_of
+from rightpool.planning.work.idling import (
     Activity,
     activity,
     compiles,
@@ -19,16 +27,8 @@ from rightpool.planning.judge.idling import (
     idle_since,
     silent_for_an_hour,
 )
-from rightpool.planning.judge.outlook import outlook, patience
-from rightpool.planning.judge.series import FEWEST_WINDOWS, MOST_WINDOWS
-from rightpool.planning.judge.silence import LONGEST_SILENCE_SECONDS, longest_silence, silence
-from rightpool.planning.judge.verdict import Verdict
-from rightpool.planning.judge.verification import Verification, verifiable, verify
-from rightpool.planning.moves.beginning import next_revision
-from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.moves.migration_texts import stays_text, verified_text
-from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
-from rightpool.planning.offers.targets.registry import yardstick_of
+from rightpool.planning.work.outlook import outlook, patience
+from rightpool.planning.work.verification import Verification, verifiable, verify
 from rightpool.prediction.step_shares import work_share
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.profiles.slow_start import known_before

@@ -12,10 +12,10 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.unsaved import late_save
 from rightpool.planning.moves.ending import end_migration, with_phase
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision
 from rightpool.planning.offers.evidence import SourceNotHeld
+from rightpool.planning.work.unsaved import late_save
 
 if TYPE_CHECKING:
     from rightpool.planning.offers.assessment import Assessment

@@ -15,10 +15,10 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.state import MAX_DISRUPTIONS
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import PodFailure, RevisionState
-from rightpool.planning.jobs.saving import NODE_CLOCK_SKEW_SECONDS
 from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.ending import end_migration
 from rightpool.planning.moves.setback import GangDisrupted
+from rightpool.planning.work.saving import NODE_CLOCK_SKEW_SECONDS
 
 # PyTorch waits for a lost peer for ten minutes with NCCL, half an hour with Gloo; and the peer has its grace period.
 _LATEST_FAILURE_SECONDS: Final = 2400.0

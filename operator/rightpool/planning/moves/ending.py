@@ -11,8 +11,8 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.books.accounting import closed
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.unsaved import appended
 from rightpool.planning.offers.targets.registry import target_of
+from rightpool.planning.work.unsaved import appended
 
 # A pool that did not keep its promise is not tried again for a day: long enough to be repaired, short enough to matter.
 AVOID_SECONDS = 86_400.0

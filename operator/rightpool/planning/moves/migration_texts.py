@@ -11,10 +11,10 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.judge.verdict import Verdict
-from rightpool.planning.judge.verification import Verification
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.setback import FAILED
 from rightpool.planning.offers.targets.registry import target_of, yardstick_of
+from rightpool.planning.work.verification import Verification
 
 # By how much what is believed differs from what was measured, where it is said.
 LIKELY: Final = 0.02

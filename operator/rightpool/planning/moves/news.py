@@ -12,8 +12,8 @@ from typing import Final
 
 from rightpool.api.state import JobState
 from rightpool.planning.jobs.job import Job, Observed
-from rightpool.planning.judge.outlook import pace_of
 from rightpool.planning.moves.arrival import size_to_measure
+from rightpool.planning.work.outlook import pace_of
 from rightpool.profiles.likeness import SAME_READING
 from rightpool.profiles.steadiness import worth_keeping
 

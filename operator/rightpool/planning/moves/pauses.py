@@ -8,7 +8,7 @@ from rightpool.api.choices import BudgetAction
 from rightpool.api.conditions import Reason
 from rightpool.api.pause import Pause
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.saving import (
+from rightpool.planning.work.saving import (
     failed_since_asked,
     never_saves,
     saved_since,

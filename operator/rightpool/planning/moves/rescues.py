@@ -8,7 +8,7 @@ from typing import Final
 from rightpool.api.migration import Phase
 from rightpool.api.rescue import Rescue
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.saving import saved_since, saves_when_asked, waited_for_save
+from rightpool.planning.work.saving import saved_since, saves_when_asked, waited_for_save
 
 # In the others a save was asked for already, or nothing runs that could save.
 _PHASES: Final = frozenset({Phase.PLANNED, Phase.WARMING_UP, Phase.VERIFYING})

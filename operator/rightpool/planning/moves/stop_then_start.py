@@ -14,18 +14,18 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.planning.books.accounting import departed
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
-from rightpool.planning.jobs.saving import (
+from rightpool.planning.moves.baseline import with_baseline
+from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.moves.migration_texts import unsaved_text
+from rightpool.planning.moves.setback import ChipsTaken, EndUnknown, NeverStarted
+from rightpool.planning.work.idling import hangs
+from rightpool.planning.work.saving import (
     failed_since_asked,
     never_saves,
     saved_since,
     saves_when_asked,
     waited_for_save,
 )
-from rightpool.planning.judge.idling import hangs
-from rightpool.planning.moves.baseline import with_baseline
-from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
-from rightpool.planning.moves.migration_texts import unsaved_text
-from rightpool.planning.moves.setback import ChipsTaken, EndUnknown, NeverStarted
 
 # Kubernetes says within seconds how a child has ended whose pods have.
 FINISHING_SECONDS = 600.0

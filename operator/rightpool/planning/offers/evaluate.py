@@ -20,8 +20,6 @@ from rightpool.api.placement import Placement
 from rightpool.api.value_object import value_object
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.judge.fading import faded
-from rightpool.planning.judge.outlook import good_until
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.enumerate import nearest, sizes
 from rightpool.planning.offers.evaluation import Evaluated, Evaluation, EvaluationBatch
@@ -46,6 +44,8 @@ from rightpool.planning.offers.shape import Shape, Terms
 from rightpool.planning.offers.start_order import Start, start_order
 from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.planning.offers.unmeasured_job import NOTHING, UnmeasuredJob, UnmeasuredOptions
+from rightpool.planning.work.fading import faded
+from rightpool.planning.work.outlook import good_until
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Predictor
 

@@ -9,7 +9,6 @@ from functools import lru_cache
 from rightpool.api.placement import Placement
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.tenant import tenant_of
-from rightpool.planning.judge.outlook import interruption_seconds
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.entries import Running
@@ -19,6 +18,7 @@ from rightpool.planning.offers.register import Register
 from rightpool.planning.offers.scores import useful_share
 from rightpool.planning.offers.shape import Shape
 from rightpool.planning.offers.targets.target import JobTarget
+from rightpool.planning.work.outlook import interruption_seconds
 from rightpool.prediction.columns import floats
 
 

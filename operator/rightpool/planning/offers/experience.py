@@ -16,7 +16,7 @@ from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job, throttled_now, unit_of
-from rightpool.planning.judge.outlook import pace_of
+from rightpool.planning.work.outlook import pace_of
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.precision import HALF, UNKNOWN_PRECISION, class_of, peak
 from rightpool.prediction.step_shares import MEASURED_HOST_SD

@@ -9,7 +9,6 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import unit_of
-from rightpool.planning.judge.outlook import Outlook
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.entries import Entries
 from rightpool.planning.offers.evaluation import Evaluated
@@ -19,6 +18,7 @@ from rightpool.planning.offers.register import COMPARED, FIRST_COMPARED, FIRST_K
 from rightpool.planning.offers.rejection import Rejection
 from rightpool.planning.offers.rows import Row
 from rightpool.planning.offers.targets.target import JobTarget
+from rightpool.planning.work.outlook import Outlook
 from rightpool.prediction.cost import cost_per_million
 from rightpool.prediction.predictor import ORIGINS
 

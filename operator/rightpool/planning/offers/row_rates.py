@@ -9,10 +9,10 @@ import numpy as np
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.planning.jobs.job import Job, parallelism_of
-from rightpool.planning.judge.outlook import pace_of
 from rightpool.planning.offers.experience import Experience
 from rightpool.planning.offers.register import NONE, Options, Register
 from rightpool.planning.offers.row_index import Origins, RowIndex
+from rightpool.planning.work.outlook import pace_of
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import features
 from rightpool.prediction.machines import Machines

@@ -13,7 +13,6 @@ from rightpool.api.migration import Phase
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.jobs.approval import effective_mode
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.saving import never_saves
 from rightpool.planning.offers.assessment import Assessment, first_given
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
@@ -23,6 +22,7 @@ from rightpool.planning.offers.intent import Intent, demanded
 from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.scores import payback
 from rightpool.planning.offers.targets.registry import target_missed
+from rightpool.planning.work.saving import never_saves
 from rightpool.prediction.columns import floats
 
 _UNDER_WAY: Final = {

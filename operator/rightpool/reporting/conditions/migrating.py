@@ -14,9 +14,9 @@ from rightpool.planning.jobs.approval import approves, recommendation_id
 from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.unended import unended
-from rightpool.planning.judge.unsaved import unsaved
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import Decision
+from rightpool.planning.work.unsaved import unsaved
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement
 from rightpool.reporting.decision_texts import decision_text
 

@@ -9,10 +9,10 @@ from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
 from rightpool.api.wording import dollars
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.forecast import SURE, forecast
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.targets.registry import TARGETS, target_missed
 from rightpool.planning.offers.targets.target import JobTarget
+from rightpool.planning.work.forecast import SURE, forecast
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement, complete_profile
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.forecast_texts import end_text, lasting_text

@@ -30,9 +30,9 @@ from rightpool.contract import LABEL_CHARGEBACK
 from rightpool.planning.books.chargeback import Chargeback, deleted_moves
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.judge.progress import goodput, progress_of
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.experience import MOST_COMPARISONS
+from rightpool.planning.work.progress import goodput, progress_of
 from rightpool.profiles.profile import Profile
 from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
 from rightpool.reporting.stored_job import StoredJob

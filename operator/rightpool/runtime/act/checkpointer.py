@@ -6,8 +6,8 @@ import logging
 
 from rightpool.cluster.sidecars import Sidecars
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.saving import saves_when_asked
 from rightpool.planning.moves.commands import RequestCheckpoint
+from rightpool.planning.work.saving import saves_when_asked
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.observe.store import Store

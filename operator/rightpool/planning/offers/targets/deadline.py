@@ -9,12 +9,12 @@ import numpy as np
 from rightpool.api.conditions import Reason
 from rightpool.api.wording import number, span
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.forecast import Forecast
-from rightpool.planning.judge.outlook import Outlook
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.rejection import RejectionReason, TargetMissed
 from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.targets.target import SAME, JobTarget, known
+from rightpool.planning.work.forecast import Forecast
+from rightpool.planning.work.outlook import Outlook
 from rightpool.prediction.columns import Floats
 
 

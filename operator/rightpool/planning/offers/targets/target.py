@@ -16,12 +16,12 @@ from pydantic.alias_generators import to_camel
 from rightpool.api.conditions import Reason
 from rightpool.api.profiledjob import Targets
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.forecast import Forecast
-from rightpool.planning.judge.outlook import Outlook
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut, TargetMissed
 from rightpool.planning.offers.rows import Row, Rows
+from rightpool.planning.work.forecast import Forecast
+from rightpool.planning.work.outlook import Outlook
 from rightpool.prediction.columns import Bools, Floats
 from rightpool.prediction.cost import probability_above
 

@@ -16,7 +16,7 @@ from typing import Final
 from rightpool.api.ledger import Outcome
 from rightpool.api.units import DAY
 from rightpool.planning.jobs.job import Job, JobKey, unit_of
-from rightpool.planning.judge.outlook import pace_of
+from rightpool.planning.work.outlook import pace_of
 
 # A job is where it was before these.
 _UNMOVED: Final = frozenset({Outcome.HELD, Outcome.ROLLED_BACK})

@@ -9,7 +9,7 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.units import HOUR, LAST_MOMENT
 from rightpool.api.value_object import value_object
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.progress import work_done
+from rightpool.planning.work.progress import work_done
 
 SURE: Final = 0.8
 """Probability from which on a target is said to be missed in the end."""

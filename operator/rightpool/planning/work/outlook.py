@@ -7,8 +7,8 @@ from rightpool.api.action import Action
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.workload import JobWorkload
 from rightpool.planning.jobs.job import Job, throttled_now
-from rightpool.planning.jobs.saving import never_saves
-from rightpool.planning.judge.progress import work_done
+from rightpool.planning.work.progress import work_done
+from rightpool.planning.work.saving import never_saves
 from rightpool.profiles.sample import Field
 from rightpool.profiles.silence import doubt_of_pauses
 from rightpool.profiles.steadiness import doubt_of_rest, pace, window_doubt

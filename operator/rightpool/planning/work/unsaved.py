@@ -11,7 +11,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import MAX_MESSAGES, LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.saving import saved_since, saves_when_asked, waited_for_save
+from rightpool.planning.work.saving import saved_since, saves_when_asked, waited_for_save
 
 
 def unsaved(history: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
