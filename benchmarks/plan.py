@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from benchmarks import bars
 from benchmarks.bars import timed
-from benchmarks.fleet import snapshot
+from benchmarks.made_fleet import snapshot
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.allocate.plan import Plan, plan
 from rightpool.planning.jobs.fleet import Fleet

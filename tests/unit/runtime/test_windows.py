@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.fleet import snapshot
+from benchmarks.made_fleet import snapshot
 from rightpool.planning.jobs import revision_window
 from rightpool.planning.jobs.job import NOT_OBSERVED, Job
 from rightpool.planning.jobs.revision_window import KEPT_WINDOWS, REBUILD_SECONDS

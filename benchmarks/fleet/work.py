@@ -1,0 +1,115 @@
+"""What the jobs of a trace do: with the best batch, a fixed one, or the one that the job's own model finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.fleet.application import Application, Batch, samples
+from benchmarks.fleet.own_model import OwnModel, Seen
+from rightpool.api.placement import Placement
+from rightpool.prediction.columns import Floats
+
+
+@dataclass(slots=True)
+class BestBatch:
+    """A job whose batch is always the best one."""
+
+    application: Application
+    """What it runs."""
+
+    @property
+    def restart(self) -> int:
+        """As measured."""
+        return self.application.restart
+
+    @property
+    def ends(self) -> Sequence[float]:
+        """As measured."""
+        return self.application.ends
+
+    def tune(self, place: Placement, epoch: int) -> None:
+        """It is."""
+
+    def rate(self, place: Placement, epoch: int) -> float:
+        """From the table."""
+        return float(self.application.best_rates[self.application.places.index(place), epoch])
+
+
+@dataclass(slots=True)
+class FixedBatch:
+    """A job that makes batches of one size."""
+
+    application: Application
+    """What it runs."""
+    batch: Batch
+    """How it makes them."""
+
+    @property
+    def restart(self) -> int:
+        """As measured."""
+        return self.application.restart
+
+    @property
+    def ends(self) -> Sequence[float]:
+        """As measured."""
+        return self.application.ends
+
+    def tune(self, place: Placement, epoch: int) -> None:
+        """There is no choice."""
+
+    def rate(self, place: Placement, epoch: int) -> float:
+        """As measured."""
+        return float(self.application.rates(place, self.batch)[epoch])
+
+
+@dataclass(slots=True)
+class OwnBatch:
+    """A job that chooses its batch by a model of what it has seen, as Sia's jobs do."""
+
+    application: Application
+    """What it runs."""
+    batch: Batch = field(default_factory=lambda: Batch(0, 0))
+    """The one chosen."""
+    models: dict[str, OwnModel] = field(default_factory=dict)
+    """What it has learned, by pool."""
+    gradient: tuple[Floats, Floats] | None = None
+    """The square and the variance of its gradient, in each epoch, with the batch that it made last; None before."""
+    at: int = 0
+    """The epoch in which it made it."""
+
+    @property
+    def restart(self) -> int:
+        """As measured."""
+        return self.application.restart
+
+    @property
+    def ends(self) -> Sequence[float]:
+        """As measured."""
+        return self.application.ends
+
+    def tune(self, place: Placement, epoch: int) -> None:
+        """The best by its model; the smallest before it has one."""
+        application = self.application
+        model = self.models.get(place.pool)
+        if self.gradient is None or model is None:
+            least = max(application.smallest, application.least[place.pool] * place.chips)
+            self.batch = application.split(place, least)
+            return
+        choices = application.choices(place)
+        assert choices is not None
+        square, variance = self.gradient
+        goodput = model.goodput(
+            place, choices[0], choices[1], float(square[self.at]), float(variance[self.at]), application.smallest
+        )
+        best = int((goodput * choices[2]).argmax())
+        self.batch = application.within(place, Batch(int(choices[0][best]), int(choices[1][best])))
+
+    def rate(self, place: Placement, epoch: int) -> float:
+        """As measured; the job sees it, too."""
+        self.gradient, self.at = self.application.gradient(samples(place, self.batch)), epoch
+        seen = Seen(place.replicas, place.chips, self.batch.atomic)
+        model = self.models.setdefault(place.pool, OwnModel())
+        if seen not in model.seen:
+            model.learn(seen, *self.application.step(place, self.batch.atomic))
+        return float(self.application.rates(place, self.batch)[epoch])
