@@ -71,3 +71,9 @@ class AdaptationMode(StrEnum):
     AUTO = "Auto"
     RECOMMEND = "Recommend"
     OFF = "Off"
+
+
+class AdoptionChange(StrEnum):
+    """What may be done to an object that is adopted."""
+
+    RECOMMEND = "Recommend"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
-from pydantic import ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 
+from rightpool.api.adoption import Adoption, WorkloadRef
 from rightpool.api.checkpoint import Checkpoint
 from rightpool.api.choices import AdaptationMode, Batch, BudgetAction, Objective, Switch
 from rightpool.api.elasticity import Elasticity
@@ -16,7 +17,7 @@ from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, La
 from rightpool.api.rules import Rule, validations
 from rightpool.api.units import UnixTime
 from rightpool.api.work_unit import WorkUnit
-from rightpool.api.workload import Workload
+from rightpool.api.workload import UNSEEN, Workload
 from rightpool.contract import MANAGED_BY
 
 _DURATION: Final = f"r'{DURATION_PATTERN}'"
@@ -30,6 +31,7 @@ _COUNTS: Final = "self.elasticity.chipCounts"
 
 def _size_rules(kind: str, asked: str, field: str, pods: str = "") -> tuple[Rule, ...]:
     """About the chips that this kind of workload asks for, by its field."""
+    without = f"!has(self.workload) || !has(self.workload.{kind})"
     low = f"(has(self.elasticity.minChips) ? self.elasticity.minChips : has({_COUNTS}) ? {_COUNTS}[0] : {asked})"
     high = (
         f"(has(self.elasticity.maxChips) ? self.elasticity.maxChips : has({_COUNTS}) ? "
@@ -37,28 +39,26 @@ def _size_rules(kind: str, asked: str, field: str, pods: str = "") -> tuple[Rule
     )
     return (
         Rule(
-            f"!has(self.workload.{kind}) || {_CROSSED} || !has(self.elasticity.minChips) || "
-            f"{asked} >= self.elasticity.minChips",
+            f"{without} || {_CROSSED} || !has(self.elasticity.minChips) || {asked} >= self.elasticity.minChips",
             f"{pods}times chipsPerReplica must be at least elasticity.minChips: raise either of them, or lower "
             "minChips",
             field=f".workload.{kind}.{field}",
         ),
         Rule(
-            f"!has(self.workload.{kind}) || {_CROSSED} || !has(self.elasticity.maxChips) || "
-            f"{asked} <= self.elasticity.maxChips",
+            f"{without} || {_CROSSED} || !has(self.elasticity.maxChips) || {asked} <= self.elasticity.maxChips",
             f"{pods}times chipsPerReplica must be at most elasticity.maxChips: lower either of the two, or raise "
             "maxChips",
             field=f".workload.{kind}.{field}",
         ),
         Rule(
-            f"!has(self.workload.{kind}) || has(self.elasticity.batch) || {low} >= {high}",
+            f"{without} || has(self.elasticity.batch) || {low} >= {high}",
             "is needed where minChips and maxChips differ: write PerChip if the global batch grows with the chips, "
             "or Global if it stays",
             field=".elasticity.batch",
             reason="FieldValueRequired",
         ),
         Rule(
-            f"!has(self.workload.{kind}) || !has(self.elasticity.modelParallel) || {asked} % ({_GROUP}) == 0",
+            f"{without} || !has(self.elasticity.modelParallel) || {asked} % ({_GROUP}) == 0",
             f"{pods}times chipsPerReplica must be a multiple of elasticity.modelParallel.tensor times pipeline: change "
             "one of them",
             field=f".workload.{kind}.{field}",
@@ -185,9 +185,48 @@ class ProfiledJobSpec(ApiModel):
                 "pods of the role that trains ",
             ),
             Rule(
-                "!has(self.queueName) || !has(self.workload.jobSet)",
+                "!has(self.queueName) || !has(self.workload) || !has(self.workload.jobSet)",
                 "must not be set for a JobSet yet: remove it",
                 field=".queueName",
+            ),
+            Rule(
+                "has(self.workload) || has(self.workloadRef)",
+                "add it: it says what runs; or workloadRef, which names an object that runs already",
+                field=".workload",
+                reason="FieldValueRequired",
+            ),
+            Rule(
+                "!has(self.workload) || !has(self.workloadRef)",
+                "must not stand beside workload, since one workload runs: remove either of them",
+                field=".workloadRef",
+            ),
+            Rule(
+                "has(self.workloadRef) == has(oldSelf.workloadRef) && "
+                "(!has(self.workloadRef) || self.workloadRef == oldSelf.workloadRef)",
+                "must not change, since costs and measurements are those of one workload: delete this ProfiledJob and "
+                "create another one",
+                field=".workloadRef",
+            ),
+            Rule(
+                "!has(self.adoption) || has(self.workloadRef)",
+                "is about an object that workloadRef names: remove it, or name one",
+                field=".adoption",
+            ),
+            Rule(
+                "!has(self.workloadRef) || !self.suspend",
+                "must not be set beside workloadRef, since the object is not this ProfiledJob's: suspend it by its own "
+                "spec",
+                field=".suspend",
+            ),
+            Rule(
+                "!has(self.workloadRef) || !has(self.queueName)",
+                "must not be set beside workloadRef, since the object has a queue of its own or none: remove it",
+                field=".queueName",
+            ),
+            Rule(
+                "!has(self.workloadRef) || !has(self.placement.variants) || size(self.placement.variants) == 0",
+                "must not be set beside workloadRef, since the object has one template: remove it",
+                field=".placement.variants",
             ),
             Rule(
                 "!has(self.targets.deadline) || (has(self.progress) && has(self.progress.totalSamples))",
@@ -237,8 +276,15 @@ class ProfiledJobSpec(ApiModel):
     """Kueue LocalQueue that the job waits in. It becomes the label kueue.x-k8s.io/queue-name of the child Job, and
     can't be changed."""
 
-    workload: Workload
-    """What runs."""
+    workload: Workload = Field(default_factory=lambda: UNSEEN)
+    """What runs. Not beside `workloadRef`."""
+
+    workload_ref: WorkloadRef | None = None
+    """An object that runs already, in place of `workload`: it is measured, and stays whoever's it is. Can't be
+    changed."""
+
+    adoption: Adoption | None = None
+    """What may be done to the object that `workloadRef` names. Default: nothing."""
 
     elasticity: Elasticity = Field(default_factory=Elasticity)
     """How many chips the job can use. Without it the size is fixed: the pods and chips that the workload asks for."""
@@ -260,6 +306,13 @@ class ProfiledJobSpec(ApiModel):
 
     adaptation: Adaptation = Field(default_factory=Adaptation)
     """What may be done about what was found."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        """An object that admission has not seen is refused here."""
+        if self.workload_ref is None and self.workload is UNSEEN:
+            raise ValueError("workload: Field required")
+        return self
 
     @property
     def chips(self) -> int:

@@ -198,3 +198,7 @@ class Workload(ApiModel):
         """Chips asked for at the start."""
         chosen = self.chosen
         return chosen.chips_per_replica * chosen.replicas
+
+
+UNSEEN: Final = Workload(job=JobWorkload(template={"spec": {"containers": [{"name": "unseen"}]}}))
+"""Stands for the workload of an object that was not seen yet. Nothing is decided by it."""

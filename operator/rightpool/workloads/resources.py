@@ -1,11 +1,13 @@
 """Resources of containers: chips, and the quality of service class."""
 
-from typing import Any
+from typing import Any, Final
 
-from rightpool.api.quantities import parse_quantity
+from rightpool.api.quantities import parse_count, parse_quantity
 from rightpool.api.template import CHIP_RESOURCES
 from rightpool.hardware.vendors.registry import VENDORS
 from rightpool.workloads.template import InvalidTemplate, containers_of, init_containers_of, mapping_in, pod_spec
+
+NO_CHIPS: Final = "no container asks for chips, so nothing trains: name a workload whose pods request an accelerator"
 
 
 def _is_chip(resource: str, pool_resource: str) -> bool:
@@ -41,6 +43,34 @@ def add_chips(container: dict[str, Any], resource: str, chips: int) -> None:
     resources = mapping_in(container, "resources", f"container {container['name']}")
     for kind in ("requests", "limits"):
         mapping_in(resources, kind, f"container {container['name']}: resources")[resource] = str(chips)
+
+
+def asks_for_chips(template: dict[str, Any]) -> bool:
+    """Whether a container of this template asks for chips."""
+    return any(map(_asked_by, containers_of(template)))
+
+
+def take_chips(template: dict[str, Any]) -> tuple[str, int]:
+    """Take the chips that the template asks for out of it. The container that asks, and how many it asks for."""
+    asking = [(container, chips) for container in containers_of(template) if (chips := _asked_by(container))]
+    if not asking:
+        raise InvalidTemplate(NO_CHIPS)
+    if len(asking) > 1:
+        names = ", ".join(container["name"] for container, _ in asking)
+        raise InvalidTemplate(f"several containers ask for chips ({names}): only one of them can be looked at")
+    (container, chips), *_ = asking
+    for asked in container["resources"].values():
+        for name in [name for name in asked if _is_chip(name, "")] if isinstance(asked, dict) else ():
+            del asked[name]
+    return container["name"], chips
+
+
+def _asked_by(container: dict[str, Any]) -> int:
+    """Chips that this container asks for."""
+    resources = container.get("resources")
+    kinds = [resources.get(kind) for kind in ("requests", "limits")] if isinstance(resources, dict) else []
+    asked = {name: parse_count(amount) for kind in kinds if isinstance(kind, dict) for name, amount in kind.items()}
+    return sum(amount or 0 for name, amount in asked.items() if _is_chip(name, ""))
 
 
 def has_pod_level_resources(template: dict[str, Any]) -> bool:

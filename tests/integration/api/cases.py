@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from .adoption_cases import ADOPTION_CASES
 from .elasticity_cases import ELASTICITY_CASES
 from .job_set_cases import JOB_SET_CASES, of_templates
 from .policy_cases import POLICY_CASES
@@ -13,6 +14,7 @@ CASES: Final = (
     *JOB_CASES,
     *JOB_SET_CASES,
     *of_templates(JOB_CASES),
+    *ADOPTION_CASES,
     *ELASTICITY_CASES,
     *POOL_CASES,
     *POLICY_CASES,

@@ -27,6 +27,7 @@ JOB: Final[Object] = {
         }
     },
 }
+REFERENCE: Final = {"apiVersion": "batch/v1", "kind": "Job", "name": "train"}
 POOL: Final[Object] = {
     "apiVersion": "rightpool.dev/v1alpha1",
     "kind": "AcceleratorPool",

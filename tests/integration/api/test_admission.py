@@ -13,7 +13,7 @@ import yaml
 
 from .cases import CASES
 from .conftest import CRDS, Refusal, Server
-from .objects import JOB, POLICY, POOL, Case, Object, asking, changed, containers
+from .objects import ABSENT, JOB, POLICY, POOL, REFERENCE, Case, Object, asking, changed, containers
 from .schema_cases import SCHEMA_CASES
 
 pytestmark = pytest.mark.cluster
@@ -148,6 +148,16 @@ def test_the_queue_cannot_change(server: Server, namespace: str, first: str | No
     refused = server.refusals(lambda: server.patch(JOB, namespace, {"spec": {"queueName": then}}))
     assert has(refused, "spec.queueName", "must not change"), refused
     assert server.patch(JOB, namespace, {"spec": {"suspend": True}})["spec"].get("queueName") == first
+
+
+@pytest.mark.parametrize("then", [{**REFERENCE, "name": "other"}, None])
+def test_the_object_that_it_is_about_cannot_change(server: Server, namespace: str, then: object) -> None:
+    server.create(changed(JOB, {"spec.workload": ABSENT, "spec.workloadRef": REFERENCE}), namespace)
+    workload = None if then else JOB["spec"]["workload"]
+    refused = server.refusals(
+        lambda: server.patch(JOB, namespace, {"spec": {"workloadRef": then, "workload": workload}})
+    )
+    assert has(refused, "spec.workloadRef", "must not change"), refused
 
 
 def test_another_controller_can_be_named_at_the_start(server: Server) -> None:

@@ -21,11 +21,17 @@ from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
-from rightpool.workloads.template import pod_spec
+from rightpool.workloads.resources import take_chips
+from rightpool.workloads.template import mapping_in, normalised, pod_spec
 
 # Kubernetes' default of 6 counts pod failures. A crash ends all pods of the gang, so 6 restarts of the program are 6
 # failures of each pod.
 _RESTARTS: Final = 6
+
+_SET: Final = "worker"
+_UID: Final = "batch.kubernetes.io/controller-uid"
+# What Kubernetes puts into the template of a Job.
+_GENERATED: Final = (_UID, "batch.kubernetes.io/job-name", "controller-uid", "job-name")
 
 _INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
@@ -40,7 +46,7 @@ class JobKind:
     def pod_sets(self, workload: JobWorkload) -> tuple[PodSet, ...]:
         """See Kind."""
         each, chips = workload.chip_container, workload.chips_per_replica
-        return (PodSet("worker", workload.template, each, workload.replicas, chips),)
+        return (PodSet(_SET, workload.template, each, workload.replicas, chips),)
 
     def with_template(self, workload: JobWorkload, template: Mapping[str, Any]) -> JobWorkload:
         """See Kind."""
@@ -139,6 +145,30 @@ class JobKind:
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""
         return {"spec": {"suspend": False, "ttlSecondsAfterFinished": seconds}}
+
+    def adopted(self, body: Mapping[str, Any]) -> JobWorkload:
+        """See Kind. It ends, and fails for good, by its own spec."""
+        spec = body.get("spec") or {}
+        template = normalised(spec.get("template") or {})
+        labels = mapping_in(mapping_in(template, "metadata", "template"), "labels", "template.metadata")
+        for name in _GENERATED:
+            labels.pop(name, None)
+        container, chips = take_chips(template)
+        return JobWorkload(
+            template=template,
+            chip_container=container,
+            chips_per_replica=chips,
+            replicas=max(1, _count(spec.get("parallelism", 1))),
+            active_deadline_seconds=spec.get("activeDeadlineSeconds"),
+        )
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        """See Kind."""
+        return _UID, str(body["metadata"]["uid"])
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        """See Kind."""
+        return _SET
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         """See Kind. The version of the API group may differ."""

@@ -22,12 +22,14 @@ from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
+from rightpool.workloads.resources import NO_CHIPS, asks_for_chips, take_chips
 from rightpool.workloads.template import InvalidTemplate, mapping_in, normalised, objects_in, pod_spec
 
 JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
 
 _NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 _UID: Final = "jobset.sigs.k8s.io/jobset-uid"
+_ROLE: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 _INDEX_OF_POD: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _INDEX_OF_JOB: Final = "metadata.annotations['jobset.sigs.k8s.io/job-index']"
 
@@ -141,6 +143,28 @@ class JobSetKind:
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""
         return {"spec": {"suspend": False, "ttlSecondsAfterFinished": seconds}}
+
+    def adopted(self, body: Mapping[str, Any]) -> JobSetWorkload:
+        """See Kind. Of several roles with chips the one trains that has most of them."""
+        spec = normalised(body.get("spec") or {})
+        found: list[tuple[int, str, str, int]] = []
+        for role in _roles(spec):
+            template = mapping_in(_job(role), "template", f"{_path(role)}.template.spec")
+            if asks_for_chips(template):
+                container, chips = take_chips(template)
+                found.append((pods_of(role) * chips, role["name"], container, chips))
+        if not found:
+            raise InvalidTemplate(NO_CHIPS)
+        _, name, container, chips = max(found, key=lambda one: one[0])
+        return JobSetWorkload(template=spec, role=name, chip_container=container, chips_per_replica=chips)
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        """See Kind."""
+        return _UID, str(body["metadata"]["uid"])
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        """See Kind."""
+        return str((pod.get("labels") or {}).get(_ROLE, ""))
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         """See Kind. A Job stands between the two."""

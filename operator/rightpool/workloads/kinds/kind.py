@@ -146,6 +146,23 @@ class Kind(Protocol[W]):
         """The fields that, applied to a child that has ended, have Kubernetes delete it after so many seconds."""
         ...
 
+    def adopted(self, body: Mapping[str, Any]) -> W:
+        """The workload that an object of this kind is which somebody else has made: how many pods it asks for, with how
+        many chips each, and their template without these. Raises workloads.template.InvalidTemplate where none of its
+        pods asks for chips."""
+        ...
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        """The label, and its value, by which the pods of this object are listed. Its own controllers set it.
+
+        Others may set it too: `owner_of` says of a pod whether it is a member.
+        """
+        ...
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        """The pod set that a pod with this metadata is of, by labels of the kind's own controllers."""
+        ...
+
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         """The uid of the object of this kind and name that a pod with this metadata belongs to; empty if it does not.
 

@@ -12,6 +12,7 @@ from rightpool.workloads.kinds.job_set import JOB_SET
 from rightpool.workloads.kinds.kind import Kind
 from rightpool.workloads.names import child_name
 from rightpool.workloads.pod_set import PodSet
+from rightpool.workloads.template import InvalidTemplate
 
 KINDS: Final[dict[str, Kind[Any]]] = {kind.field: kind for kind in (JOB, JOB_SET)}
 """By field of spec.workload."""
@@ -50,6 +51,20 @@ def optional_resources() -> tuple[Resource, ...]:
 def kind_at(resource: Resource) -> Kind[Any] | None:
     """The kind with this resource; None if its objects are no children."""
     return next((kind for kind in KINDS.values() if kind.resource == resource), None)
+
+
+def kind_named(api_version: str, kind: str) -> Kind[Any] | None:
+    """The kind that Kubernetes calls so, in any version of its group; None where its objects can't be adopted."""
+    group = api_version.rpartition("/")[0]
+    return next((one for one in KINDS.values() if (one.resource.group, one.resource.kind) == (group, kind)), None)
+
+
+def adopted_workload(kind: Kind[Any], body: Mapping[str, Any]) -> Workload:
+    """The workload that an object is which somebody else has made. Raises workloads.template.InvalidTemplate."""
+    try:
+        return Workload.model_validate({kind.field: kind.adopted(body)})
+    except ValueError as error:
+        raise InvalidTemplate(f"{kind.resource.kind} can't be read: {error}") from None
 
 
 def child_owning(pod: Mapping[str, Any], child: str) -> str:

@@ -140,6 +140,15 @@ class WidgetKind:
     def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
         return {"spec": {"size": 0 if suspend else placement.replicas}}
 
+    def adopted(self, body: Mapping[str, Any]) -> Widget:
+        return Widget.model_validate(body["spec"])
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        return "widget-name", str(body["metadata"]["name"])
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        return str(pod["labels"]["widget-role"])
+
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         labels: Mapping[str, str] = pod.get("labels") or {}
         return labels.get("widget-uid", "") if labels.get("widget-name") == child else ""

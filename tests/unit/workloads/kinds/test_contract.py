@@ -12,9 +12,11 @@ import pytest
 from rightpool.api.workload import Workload
 from rightpool.contract import LABEL_ROLE
 from rightpool.workloads.kinds.kind import Kind
-from rightpool.workloads.kinds.registry import KINDS, child_owning
+from rightpool.workloads.kinds.registry import KINDS, adopted_workload, child_owning, kind_named, pod_sets_of
 from rightpool.workloads.overlay import overlaid
 from rightpool.workloads.pod_set import scaled_of
+from rightpool.workloads.resources import asks_for_chips
+from rightpool.workloads.template import InvalidTemplate, normalised
 from tests.unit.workloads.samples import GPU_POOL, INJECTION, OWNER, plain, ref
 
 RECORDED: Final = Path(__file__).parent / "recorded"
@@ -121,3 +123,45 @@ def test_another_template_is_of_the_pods_that_train_alone(field: str) -> None:
     assert scaled_of(kind.pod_sets(changed)).template == template
     assert [s for s in kind.pod_sets(changed) if not s.scaled] == [s for s in kind.pod_sets(workload) if not s.scaled]
     assert changed.replicas == workload.replicas and changed.chips_per_replica == workload.chips_per_replica
+
+
+@each_kind
+def test_members_are_found_by_a_label_that_each_pod_has(field: str) -> None:
+    kind, seen = KINDS[field], recorded(field)
+    label, value = kind.members(seen["running"])
+    assert value and all(pod["metadata"]["labels"][label] == value for pod in seen["pods"])
+    assert all(kind.role_of(pod["metadata"]) == pod["metadata"]["labels"][LABEL_ROLE] for pod in seen["pods"])
+
+
+@each_kind
+def test_an_object_that_somebody_made_is_the_workload_that_it_asks_for(field: str) -> None:
+    kind, workload = of(field)
+    built = kind.build(OWNER, workload, None, ref(4, 2), GPU_POOL, None)
+    before = copy.deepcopy(built)
+    adopted = adopted_workload(kind, built)
+    assert (adopted.field, adopted.replicas, adopted.chips_per_replica) == (field, 2, 2)
+    sets = pod_sets_of(adopted)
+    assert [one.name for one in sets] == [one.name for one in kind.pod_sets(workload)]
+    assert not asks_for_chips(normalised(scaled_of(sets).template)), "they are added where it is placed"
+    assert built == before, "what was read stays as it is"
+    assert kind_named(kind.resource.api_version, kind.resource.kind) is kind
+    # No chips at all, and more than one container with some.
+    with pytest.raises(InvalidTemplate, match="no container asks for chips"):
+        kind.adopted({**built, "spec": without_chips(built["spec"])})
+
+
+def without_chips(spec: Body) -> Body:
+    found: Body = json.loads(json.dumps(spec).replace("nvidia.com/gpu", "example.com/other"))
+    return found
+
+
+def test_nothing_is_adopted_of_a_kind_that_is_none_of_ours() -> None:
+    assert kind_named("apps/v1", "Deployment") is None
+    assert kind_named("v1", "Pod") is None
+
+
+def test_two_containers_with_chips_are_no_workload() -> None:
+    asks = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    template = {"spec": {"containers": [{"name": "one", **asks}, {"name": "two", **asks}]}}
+    with pytest.raises(InvalidTemplate, match="several containers ask for chips"):
+        KINDS["job"].adopted({"metadata": {}, "spec": {"template": template}})
