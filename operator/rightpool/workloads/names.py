@@ -12,7 +12,8 @@ from rightpool.workloads.template import InvalidTemplate, canonical
 NAME_LIMIT: Final = 63
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
-ANNOTATION_HELD: Final = "rightpool.dev/held"  # of a child in a queue that is to be stopped, whatever its queue says
+ANNOTATION_HELD: Final = "rightpool.dev/held"  # of a child that the operator has stopped, or its queue for it
+ANNOTATION_ORIGINAL: Final = "rightpool.dev/original"  # of an object that was changed in place: what it was before
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _HASH_DIGITS: Final = 16

@@ -95,7 +95,7 @@ def _scaled(
     """What pods with chips have beside what all have."""
     placement = ref.placement
     container = chip_container_of(template, pod_set.chip_container)
-    _place(template, pool, placement)
+    place_pods(template, pool, placement)
     add_chips(container, pool.resource_name, placement.chips_per_replica)
     # The resolver adds the cluster's domain, which need not be cluster.local.
     domain = f"{pod_spec(template)['subdomain']}.{owner.namespace}.svc"
@@ -113,10 +113,12 @@ def _without_env(container: dict[str, Any], names: Collection[str]) -> None:
     env[:] = [variable for variable in env if variable["name"] not in names]
 
 
-def _place(template: dict[str, Any], pool: Pool, placement: Placement) -> None:
-    """Restrict the pods to the pool's nodes and the placement's capacity type."""
+def place_pods(template: dict[str, Any], pool: Pool, placement: Placement, *, affinity: bool = True) -> None:
+    """Restrict the pods to the pool's nodes and the placement's capacity type. affinity: whether they may have one;
+    else the pool's selector alone tells them."""
     spec = pod_spec(template)
-    require_capacity(template, pool, placement.capacity)
+    if affinity:
+        require_capacity(template, pool, placement.capacity)
     selector = mapping_in(spec, "nodeSelector", "template.spec")
     for key, value in pool.node_selector.items():
         if selector.setdefault(key, value) != value:

@@ -1,5 +1,6 @@
 """Resources of containers: chips, and the quality of service class."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from rightpool.api.quantities import parse_count, parse_quantity
@@ -45,32 +46,38 @@ def add_chips(container: dict[str, Any], resource: str, chips: int) -> None:
         mapping_in(resources, kind, f"container {container['name']}: resources")[resource] = str(chips)
 
 
+def chips_of(container: Mapping[str, Any]) -> dict[str, int]:
+    """Chips that a container asks for, by the name of their resource."""
+    resources = container.get("resources")
+    kinds = [resources.get(kind) for kind in ("requests", "limits")] if isinstance(resources, dict) else []
+    asked = {name: parse_count(amount) for kind in kinds if isinstance(kind, dict) for name, amount in kind.items()}
+    return {name: count for name, count in asked.items() if count and _is_chip(name, "")}
+
+
+def drop_chips(container: dict[str, Any]) -> None:
+    """Have the container ask for no chips."""
+    for name in chips_of(container):
+        for asked in container["resources"].values():
+            if isinstance(asked, dict):
+                asked.pop(name, None)
+
+
 def asks_for_chips(template: dict[str, Any]) -> bool:
     """Whether a container of this template asks for chips."""
-    return any(map(_asked_by, containers_of(template)))
+    return any(map(chips_of, containers_of(template)))
 
 
 def take_chips(template: dict[str, Any]) -> tuple[str, int]:
     """Take the chips that the template asks for out of it. The container that asks, and how many it asks for."""
-    asking = [(container, chips) for container in containers_of(template) if (chips := _asked_by(container))]
+    asking = [(container, chips) for container in containers_of(template) if (chips := chips_of(container))]
     if not asking:
         raise InvalidTemplate(NO_CHIPS)
     if len(asking) > 1:
         names = ", ".join(container["name"] for container, _ in asking)
         raise InvalidTemplate(f"several containers ask for chips ({names}): only one of them can be looked at")
     (container, chips), *_ = asking
-    for asked in container["resources"].values():
-        for name in [name for name in asked if _is_chip(name, "")] if isinstance(asked, dict) else ():
-            del asked[name]
-    return container["name"], chips
-
-
-def _asked_by(container: dict[str, Any]) -> int:
-    """Chips that this container asks for."""
-    resources = container.get("resources")
-    kinds = [resources.get(kind) for kind in ("requests", "limits")] if isinstance(resources, dict) else []
-    asked = {name: parse_count(amount) for kind in kinds if isinstance(kind, dict) for name, amount in kind.items()}
-    return sum(amount or 0 for name, amount in asked.items() if _is_chip(name, ""))
+    drop_chips(container)
+    return container["name"], sum(chips.values())
 
 
 def has_pod_level_resources(template: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,11 +14,13 @@ from rightpool.api.units import unix_time_of
 from rightpool.api.workload import JobWorkload
 from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, Failures, condition_is_true, condition_of
+from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, condition_is_true, condition_of
 from rightpool.workloads.metadata import child_metadata, controller_reference
 from rightpool.workloads.names import check_names, child_name, service_name
 from rightpool.workloads.owner import Owner
+from rightpool.workloads.placed import chip_container_at, place_template, size_chips, template_settings
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
@@ -142,6 +145,35 @@ class JobKind:
         """The fields that suspend or resume a Job; its parallelism does not change."""
         return {"spec": {"suspend": suspend}}
 
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        """See Kind. Only an Indexed Job lets its completions change, along with its parallelism."""
+        return Abilities("Job", resize=_is_gang(body["spec"]), affinity=True)
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Kind. Of affinity it is that to nodes alone."""
+        spec = body["spec"]
+        template = spec["template"]
+        found = template_settings(template, "/spec/template", ("nodeSelector", "tolerations", "affinity"))
+        if _is_gang(spec):
+            found |= {f"/spec/{field}": spec.get(field) for field in ("completions", "parallelism")}
+        index = chip_container_at(template)
+        if index is not None:
+            containers = template["spec"]["containers"]
+            found[f"/spec/template/spec/containers/{index}/resources"] = containers[index].get("resources")
+        return copy.deepcopy(found)
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
+        """See Kind."""
+        changed = copy.deepcopy(dict(body))
+        spec, pods = changed["spec"], ref.placement.replicas
+        if _is_gang(spec):
+            spec |= {"completions": pods, "parallelism": pods}
+        elif pods != spec.get("parallelism", 1):
+            raise Unable(f"a Job whose pods are not Indexed keeps their number, and {pods} would run there")
+        size_chips(spec["template"], ref, pool)
+        place_template(spec["template"], ref, pool, affinity=True)
+        return changed
+
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""
         return {"spec": {"suspend": False, "ttlSecondsAfterFinished": seconds}}
@@ -184,6 +216,11 @@ JOB: Final = JobKind()
 def _hosts(child: str, replicas: int) -> Hosts:
     """Kubernetes names the pods of an Indexed Job by their index."""
     return Hosts(service_name(child), [f"{child}-{index}" for index in range(replicas)])
+
+
+def _is_gang(spec: Mapping[str, Any]) -> bool:
+    """Whether all pods of the Job run at once, each with an index of its own."""
+    return spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism", 1)
 
 
 def _role(spec: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterable, Mapping
 from math import gcd
@@ -14,11 +15,13 @@ from rightpool.api.revision import Revision
 from rightpool.api.units import unix_time_of
 from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, Failures, condition_of
+from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, condition_of
 from rightpool.workloads.metadata import child_metadata
 from rightpool.workloads.names import check_names, child_name
 from rightpool.workloads.owner import Owner
+from rightpool.workloads.placed import chips_in, place_template, template_settings
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
@@ -140,6 +143,31 @@ class JobSetKind:
         """The field that suspends or resumes a JobSet."""
         return {"spec": {"suspend": suspend}}
 
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        """See Kind. Its webhook takes no other counts, resources or affinity."""
+        return Abilities("JobSet", resize=False, affinity=False)
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Kind."""
+        index = _with_chips(body)
+        if index is None:
+            return {}
+        pointer = f"/spec/replicatedJobs/{index}/template/spec/template"
+        template = body["spec"]["replicatedJobs"][index]["template"]["spec"]["template"]
+        return copy.deepcopy(template_settings(template, pointer, ("nodeSelector", "tolerations")))
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
+        """See Kind."""
+        changed, index = copy.deepcopy(dict(body)), _with_chips(body)
+        if index is None:
+            raise Unable("none of its pods asks for chips")
+        role = changed["spec"]["replicatedJobs"][index]
+        template, at = _job(role)["template"], ref.placement
+        if (pods_of(role), chips_in(template)) != (at.replicas, at.chips_per_replica):
+            raise Unable(f"a JobSet keeps its size, and {at.replicas} pods of {at.chips_per_replica} chips are another")
+        place_template(template, ref, pool, affinity=False)
+        return changed
+
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""
         return {"spec": {"suspend": False, "ttlSecondsAfterFinished": seconds}}
@@ -193,6 +221,13 @@ def _trained(spec: dict[str, Any], workload: JobSetWorkload) -> dict[str, Any]:
         if role["name"] == workload.trained.get("name"):
             return role
     raise InvalidTemplate("jobSet.role must be the name of one of template.replicatedJobs: correct it")
+
+
+def _with_chips(body: Mapping[str, Any]) -> int | None:
+    """Which role trains of a JobSet that its user has: the one with the most chips. None: none has any."""
+    roles = body["spec"].get("replicatedJobs") or ()
+    chips = [pods_of(role) * chips_in(role["template"]["spec"]["template"]) for role in roles]
+    return chips.index(max(chips)) if any(chips) else None
 
 
 def _path(role: Mapping[str, Any]) -> str:

@@ -14,12 +14,21 @@ from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.value_object import value_object
 from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.rendezvous import Hosts
 
 W = TypeVar("W")
+
+
+class Unable(Exception):
+    """An object can't become a Revision where it is. The message says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 class Failures(NamedTuple):
@@ -140,6 +149,21 @@ class Kind(Protocol[W]):
 
     def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
         """The fields that, applied to an existing child, stop its pods or start those of `placement`."""
+        ...
+
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        """What can be changed of this object while it is suspended."""
+        ...
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """By JSON pointer, the value of each field that `change` may set; None where it has none."""
+        ...
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
+        """The object as this Revision, in nothing else than in `settings`. It is suspended before and after.
+
+        Raises Unable, and workloads.template.InvalidTemplate where it contradicts the pool.
+        """
         ...
 
     def expiry(self, seconds: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,7 @@ from rightpool.contract import LABEL_JOB, LABEL_REVISION, LABEL_ROLE, SIDECAR_CO
 from rightpool.handlers.feeds import register_feeds
 from rightpool.hardware.pool import Pool
 from rightpool.planning.books.holding import holding
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.contradiction import UnplacedRevision
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
@@ -43,6 +45,7 @@ from rightpool.workloads.metadata import child_metadata
 from rightpool.workloads.names import ANNOTATION_HELD, child_name
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.owner import Owner
+from rightpool.workloads.placed import place_template, template_settings
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
@@ -148,6 +151,17 @@ class WidgetKind:
 
     def role_of(self, pod: Mapping[str, Any]) -> str:
         return str(pod["labels"]["widget-role"])
+
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        return Abilities("Widget", resize=False, affinity=False)
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return template_settings(body["spec"]["workers"], "/spec/workers", ("nodeSelector", "tolerations"))
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
+        changed = copy.deepcopy(dict(body))
+        place_template(changed["spec"]["workers"], ref, pool, affinity=False)
+        return changed
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         labels: Mapping[str, str] = pod.get("labels") or {}

@@ -1,0 +1,259 @@
+"""Changes in place: how an object that its user has made becomes another Revision, and what it was before.
+
+It is stopped and noted to be held in one write, and changed and resumed in another; between the two its pods end. Every
+write is computed from the object as it is. Only what is held is ever resumed, and what its user changes meanwhile
+stays as he has changed it.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.contract import LABEL_REVISION
+from rightpool.hardware.pool import Pool
+from rightpool.workloads.kinds.kind import Kind, Unable
+from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL, LABEL_QUEUE
+
+Body = dict[str, Any]
+
+_DIGITS: Final = 16
+
+
+class Original(NamedTuple):
+    """What an object was before it was first changed."""
+
+    placement: Placement
+    """Where it was, and how big."""
+
+    selector: Mapping[str, str]
+    """The node selector of that pool: what of it the object has names the pool, and goes with it."""
+
+    fields: Mapping[str, Any]
+    """By JSON pointer, the value of each field that may be changed; None where it had none."""
+
+    left: str
+    """Digest of these fields as they were left. Where it is another one now, somebody else has changed them."""
+
+    @property
+    def text(self) -> str:
+        """As the object's annotation has it."""
+        wire = {**self._asdict(), "placement": self.placement.to_dict()}
+        return json.dumps(wire, sort_keys=True, separators=(",", ":"))
+
+
+def original_of(body: Mapping[str, Any]) -> Original | None:
+    """What the object was, by its annotation; None where it has none that can be read."""
+    text = _annotations(body).get(ANNOTATION_ORIGINAL)
+    if text is None:
+        return None
+    try:
+        wire = json.loads(text)
+        return Original(
+            Placement.from_dict(wire["placement"]), dict(wire["selector"]), dict(wire["fields"]), str(wire["left"])
+        )
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def edited(kind: Kind[Any], body: Mapping[str, Any]) -> bool:
+    """Whether what was left of the object is not what it is now: its user's change, or that of a tool of his."""
+    original = original_of(body)
+    return original is None or original.left != _digest(kind.settings(body))
+
+
+def why_unable(body: Mapping[str, Any]) -> str | None:
+    """Why the object may not be suspended; None where it may."""
+    about = body.get("metadata") or {}
+    queue = (about.get("labels") or {}).get(LABEL_QUEUE)
+    if queue:
+        return f"Kueue runs it from queue {queue}, and would undo its suspension: remove the label {LABEL_QUEUE}"
+    manager = next((one for one in about.get("ownerReferences") or () if one.get("controller")), None)
+    if manager is not None:
+        return f"{manager.get('kind')} {manager.get('name')} controls it, and would undo the change: adopt that instead"
+    return None
+
+
+def held(kind: Kind[Any], body: Mapping[str, Any], here: Revision, pool: Pool | None) -> Body:
+    """The object stopped, with a note of what it was. here: the Revision that it is. pool: that of it, where it is
+    known. What is suspended already is its user's to resume, and stays as it is. Raises Unable."""
+    reason = why_unable(body)
+    if reason is not None:
+        raise Unable(reason)
+    stopped = copy.deepcopy(dict(body))
+    if kind.observe(body).suspended:
+        return stopped
+    if edited(kind, body):
+        fields = kind.settings(body)
+        selector = {} if pool is None else dict(pool.node_selector)
+        _annotate(stopped, ANNOTATION_ORIGINAL, Original(here.placement, selector, fields, _digest(fields)).text)
+    _annotate(stopped, ANNOTATION_HELD, "true")
+    return _merged(stopped, kind.suspension(True, here.placement))
+
+
+def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | None) -> Body:
+    """The object that is held, as this Revision and resumed. At the placement that it came from it is what it was.
+
+    What was edited meanwhile is resumed as it is. Raises Unable, and InvalidTemplate where the pool contradicts it.
+    """
+    original = original_of(body)
+    if not is_held(body) or not kind.observe(body).suspended or original is None or edited(kind, body):
+        return resumed(kind, body, ref.placement)
+    result = put_back(body, original)
+    if ref.placement != original.placement:
+        if pool is None:
+            raise Unable(f"pool {ref.placement.pool} is not there")
+        result = kind.change(_without(result, kind, original), ref, pool)
+    _annotate(result, ANNOTATION_ORIGINAL, original._replace(left=_digest(kind.settings(result))).text)
+    _annotate(result, LABEL_REVISION, str(ref.revision))
+    _annotate(result, ANNOTATION_HELD, None)
+    return _merged(result, kind.suspension(False, ref.placement))
+
+
+def resumed(kind: Kind[Any], body: Mapping[str, Any], placement: Placement) -> Body:
+    """The object without the note that it is held, and running if it was held. What it was is forgotten where it was
+    edited since: what its user has made of it is what it was, next time."""
+    result = copy.deepcopy(dict(body))
+    if original_of(body) is not None and edited(kind, body):
+        _annotate(result, ANNOTATION_ORIGINAL, None)
+    if not is_held(body):
+        return result
+    _annotate(result, ANNOTATION_HELD, None)
+    return _merged(result, kind.suspension(False, placement))
+
+
+def released(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
+    """The object without a note of ours: as it was before it was first changed, or as its user has edited it since. It
+    has to be suspended for that where it was changed. Where it is held it runs again."""
+    original = original_of(body)
+    result = copy.deepcopy(dict(body))
+    if original is not None and not edited(kind, body):
+        result = put_back(body, original)
+        if is_held(body):
+            result = _merged(result, kind.suspension(False, original.placement))
+    elif is_held(body) and original is not None:
+        result = _merged(result, kind.suspension(False, original.placement))
+    for name in (ANNOTATION_ORIGINAL, ANNOTATION_HELD, LABEL_REVISION):
+        _annotate(result, name, None)
+    return result
+
+
+def is_held(body: Mapping[str, Any]) -> bool:
+    """Whether the operator has suspended it."""
+    return ANNOTATION_HELD in _annotations(body)
+
+
+def put_back(body: Mapping[str, Any], original: Original) -> Body:
+    """The object with the fields that it had before it was first changed."""
+    result = copy.deepcopy(dict(body))
+    for pointer, value in original.fields.items():
+        put(result, pointer, value)
+    return result
+
+
+def put(body: Body, pointer: str, value: Any) -> None:
+    """Set the field at a JSON pointer; None: remove it. A pointer into what is not there changes nothing."""
+    *parents, last = _parts(pointer)
+    target: Any = body
+    for part in parents:
+        if isinstance(target, list):
+            if not (part.isdecimal() and int(part) < len(target)):
+                return
+            target = target[int(part)]
+        else:
+            if part not in target and value is None:
+                return
+            target = target.setdefault(part, {})
+    if value is None:
+        target.pop(last, None)
+    else:
+        target[last] = copy.deepcopy(value)
+
+
+def at(body: Mapping[str, Any], pointer: str) -> Any:
+    """The value at a JSON pointer; None where there is none."""
+    value: Any = body
+    for part in _parts(pointer):
+        if isinstance(value, list):
+            value = value[int(part)] if part.isdecimal() and int(part) < len(value) else None
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The JSON patch that makes one object of the other, for exactly the version of it that was read."""
+    found = list(_differences(before, after, ""))
+    if not found:
+        return []
+    about = before["metadata"]
+    fence = [{"op": "replace", "path": f"/metadata/{key}", "value": about[key]} for key in ("uid", "resourceVersion")]
+    return fence + found
+
+
+def _differences(before: Any, after: Any, path: str) -> list[dict[str, Any]]:
+    if before == after:
+        return []
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        found = []
+        for key in sorted({*before, *after}):
+            there = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+            if key not in after:
+                found.append({"op": "remove", "path": there})
+            elif key not in before:
+                found.append({"op": "add", "path": there, "value": after[key]})
+            else:
+                found += _differences(before[key], after[key], there)
+        return found
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return [
+            one for i, pair in enumerate(zip(before, after, strict=True)) for one in _differences(*pair, f"{path}/{i}")
+        ]
+    return [{"op": "replace", "path": path, "value": after}]
+
+
+def _without(body: Body, kind: Kind[Any], original: Original) -> Body:
+    """Without what of the user's node selector names the pool that the object came from."""
+    for pointer in kind.settings(body):
+        selector = at(body, pointer)
+        if pointer.endswith("/nodeSelector") and isinstance(selector, Mapping):
+            put(body, pointer, {k: v for k, v in selector.items() if original.selector.get(k) != v} or None)
+    return body
+
+
+def _digest(fields: Mapping[str, Any]) -> str:
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _parts(pointer: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def _annotations(body: Mapping[str, Any]) -> Mapping[str, str]:
+    return (body.get("metadata") or {}).get("annotations") or {}
+
+
+def _annotate(body: Body, name: str, value: str | None) -> None:
+    about = body.setdefault("metadata", {})
+    annotations = {**(about.get("annotations") or {})}
+    if value is None:
+        annotations.pop(name, None)
+    else:
+        annotations[name] = value
+    if annotations or "annotations" in about:
+        about["annotations"] = annotations
+
+
+def _merged(body: Body, fields: Mapping[str, Any]) -> Body:
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            body[key] = _merged({**(body.get(key) or {})}, value)
+        else:
+            body[key] = value
+    return body

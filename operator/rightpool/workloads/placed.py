@@ -1,0 +1,53 @@
+"""The pods of an object that its user has: what of their template can be changed, and what a placement makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rightpool.api.revision import Revision
+from rightpool.contract import LABEL_REVISION
+from rightpool.hardware.pool import Pool
+from rightpool.workloads.pods import place_pods
+from rightpool.workloads.resources import add_chips, chips_of, drop_chips
+from rightpool.workloads.template import mapping_in, pod_spec
+
+
+def chip_container_at(template: Mapping[str, Any]) -> int | None:
+    """Which container asks for chips, by its place; of several the one with the most. None: none does."""
+    found = [sum(chips_of(one).values()) for one in (template.get("spec") or {}).get("containers") or ()]
+    return found.index(max(found)) if any(found) else None
+
+
+def chips_in(template: Mapping[str, Any]) -> int:
+    """Chips that each pod asks for."""
+    index = chip_container_at(template)
+    return 0 if index is None else sum(chips_of(template["spec"]["containers"][index]).values())
+
+
+def template_settings(template: Mapping[str, Any], pointer: str, fields: Sequence[str]) -> dict[str, Any]:
+    """Fields of the template's pods, and labels, as `Kind.settings` has them. pointer: to the template."""
+    about, spec = (template.get(part) or {} for part in ("metadata", "spec"))
+    found = {f"{pointer}/spec/{field}": spec.get(field) for field in fields}
+    found[f"{pointer}/metadata/labels"] = about.get("labels")
+    return found
+
+
+def place_template(template: dict[str, Any], ref: Revision, pool: Pool, *, affinity: bool) -> None:
+    """Have the template's pods on the pool's nodes, with the number of the Revision as a label."""
+    place_pods(template, pool, ref.placement, affinity=affinity)
+    spec = pod_spec(template)
+    for name in ("nodeSelector", "tolerations", "affinity"):
+        if not spec.get(name):
+            spec.pop(name, None)
+    labels = mapping_in(mapping_in(template, "metadata", "template"), "labels", "template.metadata")
+    labels[LABEL_REVISION] = str(ref.revision)
+
+
+def size_chips(template: dict[str, Any], ref: Revision, pool: Pool) -> None:
+    """Have each pod ask for the placement's chips."""
+    index = chip_container_at(template)
+    if index is not None:
+        container = template["spec"]["containers"][index]
+        drop_chips(container)
+        add_chips(container, pool.resource_name, ref.placement.chips_per_replica)

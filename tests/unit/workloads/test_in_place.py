@@ -1,0 +1,235 @@
+"""How an object that its user has becomes another Revision where it is, of each kind."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+
+from rightpool.api.placement import CapacityType, Placement
+from rightpool.contract import LABEL_REVISION
+from rightpool.hardware.pool import Pool
+from rightpool.workloads.in_place import (
+    at,
+    edited,
+    held,
+    is_held,
+    moved,
+    operations,
+    original_of,
+    put,
+    released,
+    resumed,
+)
+from rightpool.workloads.kinds.kind import Kind, Unable
+from rightpool.workloads.kinds.registry import KINDS
+from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL, LABEL_QUEUE
+from rightpool.workloads.template import InvalidTemplate
+from tests.unit.workloads.kinds.test_contract import Body, each_kind, of
+from tests.unit.workloads.samples import GPU_POOL, OWNER, ref
+
+A100: Final = replace(
+    GPU_POOL,
+    name="a100",
+    node_selector={"node.kubernetes.io/instance-type": "p4d.24xlarge", "eks.amazonaws.com/capacityType": "ON_DEMAND"},
+    tolerations=({"key": "a100", "operator": "Exists"},),
+)
+# What the API server lets be changed while the object is suspended, as it was tried.
+ALLOWED: Final = {
+    "job": r"/spec/(suspend|completions|parallelism|template/(metadata/labels"
+    r"|spec/(nodeSelector|tolerations|affinity|containers/0/resources)).*)",
+    "jobSet": r"/spec/(suspend|replicatedJobs/\d/template/spec/template/"
+    r"(metadata(/labels.*)?|spec/(nodeSelector|tolerations).*))",
+}
+NOTES: Final = r"/metadata/annotations(/rightpool\.dev~1(held|original|revision))?"
+FENCE: Final = ["/metadata/uid", "/metadata/resourceVersion"]
+HERE, THERE = ref(2, 2, revision=1), ref(2, 2, revision=2, pool="a100")
+
+
+def mine(field: str) -> tuple[Kind[Any], Body]:
+    """An object that somebody has made, which runs on a10g, and the kind of it."""
+    kind, workload = of(field)
+    built = kind.build(OWNER, workload, None, HERE, GPU_POOL, None)
+    about = {"name": "llm", "namespace": "research", "uid": "u", "resourceVersion": "7", "annotations": {"a": "b"}}
+    text = re.sub(r', "rightpool.dev/[a-z]*": "[^"]*"', "", json.dumps({**built, "metadata": about}))
+    body: Body = json.loads(text)
+    if field == "jobSet":  # a user's has no affinity of the operator
+        body["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"].pop("affinity", None)
+    return kind, body
+
+
+def patched(body: Body, patch: list[Body]) -> Body:
+    result = copy.deepcopy(body)
+    for step in patch:
+        if step["path"] in FENCE:
+            assert at(result, step["path"]) == step["value"], "exactly this version of the object"
+        else:
+            put(result, step["path"], step.get("value"))
+    return result
+
+
+@each_kind
+def test_a_move_and_the_way_back_touch_what_is_allowed_alone(field: str) -> None:
+    kind, before = mine(field)
+    stopped = held(kind, before, HERE, GPU_POOL)
+    there = moved(kind, stopped, THERE, A100)
+    again = held(kind, there, THERE, A100)
+    back = moved(kind, again, replace(HERE, revision=3), GPU_POOL)
+    for one, other in ((before, stopped), (stopped, there), (there, again), (again, back)):
+        patch = operations(one, other)
+        assert [step["path"] for step in patch[:2]] == FENCE
+        for step in patch[2:]:
+            assert re.fullmatch(f"{ALLOWED[field]}|{NOTES}", step["path"]), step
+        assert patched(one, patch) == other
+    assert kind.observe(stopped).suspended and is_held(stopped)
+    assert not kind.observe(there).suspended and not is_held(there)
+    assert back["metadata"]["annotations"].pop(LABEL_REVISION) == "3"
+    assert {**back["metadata"]["annotations"]}.keys() == {"a", ANNOTATION_ORIGINAL}
+    assert back["spec"] == before["spec"], "no field is lost"
+
+
+@each_kind
+def test_each_write_can_be_repeated(field: str) -> None:
+    kind, before = mine(field)
+    stopped = held(kind, before, HERE, GPU_POOL)
+    assert operations(stopped, held(kind, stopped, HERE, GPU_POOL)) == []
+    there = moved(kind, stopped, THERE, A100)
+    assert operations(there, moved(kind, there, THERE, A100)) == []
+    assert moved(kind, stopped, THERE, A100) == there, "it does not depend on what was tried"
+
+
+@each_kind
+def test_there_it_is_where_it_should_be(field: str) -> None:
+    kind, before = mine(field)
+    there = moved(kind, held(kind, before, HERE, GPU_POOL), THERE, A100)
+    settings = kind.settings(there)
+    [selector] = [value for pointer, value in settings.items() if pointer.endswith("/nodeSelector")]
+    assert selector == A100.node_selector, "what named the pool before has gone"
+    [tolerations] = [value for pointer, value in settings.items() if pointer.endswith("/tolerations")]
+    assert {"key": "a100", "operator": "Exists"} in tolerations
+    [labels] = [value for pointer, value in settings.items() if pointer.endswith("/labels")]
+    assert labels[LABEL_REVISION] == "2"
+    assert there["metadata"]["annotations"][LABEL_REVISION] == "2"
+    original = original_of(there)
+    assert original is not None and original.placement == HERE.placement and not edited(kind, there)
+    assert original_of({"metadata": {"annotations": {ANNOTATION_ORIGINAL: "{"}}}) is None
+
+
+@each_kind
+def test_what_its_user_suspended_is_not_ours_to_resume(field: str) -> None:
+    kind, body = mine(field)
+    put(body, "/spec/suspend", True)
+    assert held(kind, body, HERE, GPU_POOL) == body
+    assert moved(kind, body, THERE, A100) == body
+    assert released(kind, body) == body
+
+
+@each_kind
+def test_what_its_user_resumed_stays_where_it_is(field: str) -> None:
+    kind, before = mine(field)
+    stopped = held(kind, before, HERE, GPU_POOL)
+    put(stopped, "/spec/suspend", False)
+    result = moved(kind, stopped, THERE, A100)
+    assert result["spec"] == before["spec"] and not is_held(result)
+
+
+@each_kind
+def test_what_its_user_edits_meanwhile_is_resumed_as_he_wrote_it(field: str) -> None:
+    kind, before = mine(field)
+    stopped = held(kind, before, HERE, GPU_POOL)
+    [pointer] = [pointer for pointer in kind.settings(stopped) if pointer.endswith("/nodeSelector")]
+    put(stopped, pointer, {"mine": "alone"})
+    assert edited(kind, stopped)
+    result = moved(kind, stopped, THERE, A100)
+    assert at(result, pointer) == {"mine": "alone"}
+    assert not kind.observe(result).suspended
+    assert {**result["metadata"]["annotations"]} == {"a": "b"}, "and what it was before is what he made of it"
+    again = original_of(held(kind, result, HERE, GPU_POOL))
+    assert again is not None and again.fields[pointer] == {"mine": "alone"}
+
+
+@each_kind
+def test_released_it_is_what_it_was(field: str) -> None:
+    kind, before = mine(field)
+    stopped = held(kind, before, HERE, GPU_POOL)
+    assert released(kind, stopped) == before == released(kind, before)
+    there = held(kind, moved(kind, stopped, THERE, A100), THERE, A100)
+    assert released(kind, there) == before
+    lost = copy.deepcopy(there)
+    del lost["metadata"]["annotations"][ANNOTATION_ORIGINAL]
+    assert not is_held(released(kind, lost)) and not kind.observe(resumed(kind, lost, HERE.placement)).suspended
+
+
+@each_kind
+def test_what_another_controls_is_not_suspended(field: str) -> None:
+    kind, body = mine(field)
+    queued = copy.deepcopy(body)
+    queued["metadata"]["labels"] = {LABEL_QUEUE: "research"}
+    with pytest.raises(Unable, match="Kueue runs it from queue research"):
+        held(kind, queued, HERE, GPU_POOL)
+    body["metadata"]["ownerReferences"] = [{"kind": "TrainJob", "name": "llm", "controller": True}]
+    with pytest.raises(Unable, match="TrainJob llm controls it"):
+        held(kind, body, HERE, GPU_POOL)
+
+
+@each_kind
+def test_its_users_own_selector_is_kept(field: str) -> None:
+    kind, body = mine(field)
+    [pointer] = [pointer for pointer in kind.settings(body) if pointer.endswith("/nodeSelector")]
+    put(body, pointer, {**at(body, pointer), "team": "nlp"})
+    there = moved(kind, held(kind, body, HERE, GPU_POOL), THERE, A100)
+    assert at(there, pointer) == {**A100.node_selector, "team": "nlp"}
+    elsewhere: Pool = replace(A100, node_selector={"team": "vision"})
+    with pytest.raises(InvalidTemplate, match="asks for team=nlp"):
+        moved(kind, held(kind, body, HERE, GPU_POOL), THERE, elsewhere)
+    with pytest.raises(Unable, match="pool a100 is not there"):
+        moved(kind, held(kind, body, HERE, GPU_POOL), THERE, None)
+
+
+def test_a_job_gets_another_size_in_place() -> None:
+    kind, before = mine("job")
+    bigger = replace(THERE, placement=Placement("a100", 12, 3, CapacityType.SPOT))
+    pool = replace(A100, resource_name="amd.com/gpu", node_selector={"gpu": "mi300"})
+    there = moved(kind, held(kind, before, HERE, GPU_POOL), bigger, pool)
+    spec = there["spec"]
+    assert (spec["completions"], spec["parallelism"]) == (3, 3)
+    [container] = spec["template"]["spec"]["containers"]
+    assert container["resources"] == {"limits": {"amd.com/gpu": "4"}, "requests": {"amd.com/gpu": "4"}}
+    tolerations = spec["template"]["spec"]["tolerations"]
+    assert {"key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in tolerations
+    terms = spec["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert any(e["operator"] == "In" for term in terms["nodeSelectorTerms"] for e in term["matchExpressions"])
+
+
+def test_a_job_without_indexes_keeps_its_number_of_pods() -> None:
+    kind, body = mine("job")
+    body["spec"]["completionMode"] = "NonIndexed"
+    assert not kind.abilities(body).resize
+    stopped = held(kind, body, HERE, GPU_POOL)
+    assert moved(kind, stopped, THERE, A100)["spec"]["parallelism"] == 2
+    with pytest.raises(Unable, match="keeps their number, and 3 would run there"):
+        moved(kind, stopped, replace(THERE, placement=Placement("a100", 3, 3)), A100)
+
+
+def test_a_jobset_keeps_its_size_and_gets_no_affinity() -> None:
+    kind, body = mine("jobSet")
+    assert kind.abilities(body) == ("JobSet", False, False)
+    stopped = held(kind, body, HERE, GPU_POOL)
+    with pytest.raises(Unable, match="a JobSet keeps its size, and 2 pods of 2 chips are another"):
+        moved(kind, stopped, replace(THERE, placement=Placement("a100", 4, 2)), A100)
+    assert "affinity" not in json.dumps(moved(kind, stopped, THERE, A100))
+    for role in stopped["spec"]["replicatedJobs"]:
+        for container in role["template"]["spec"]["template"]["spec"]["containers"]:
+            container.pop("resources", None)
+    assert kind.settings(stopped) == {}
+    with pytest.raises(Unable, match="none of its pods asks for chips"):
+        kind.change(stopped, THERE, A100)
+
+
+def test_a_held_object_says_so_by_one_annotation() -> None:
+    kind, body = mine(next(iter(KINDS)))
+    assert held(kind, body, HERE, None)["metadata"]["annotations"][ANNOTATION_HELD] == "true"
