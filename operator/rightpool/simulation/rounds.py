@@ -16,7 +16,7 @@ LONGEST: Final = 10_000_000
 """Seconds after which jobs that have not ended never will."""
 
 
-class Work(Protocol):
+class EpochWork(Protocol):
     """What a job of the rounds has to do."""
 
     @property
@@ -46,7 +46,7 @@ class RoundJob:
     """Its own."""
     came: int
     """When it was submitted, seconds since the beginning."""
-    work: Work
+    work: EpochWork
     """What it has to do."""
     place: Placement | None = None
     """What it has; None while it waits."""

@@ -11,7 +11,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.variation import SlowStart, Variation
 from rightpool.planning.books.accounting import accounted
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.work.outlook import restart_seconds
+from rightpool.planning.work.training import Training
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.track import Track
 from tests.unit.planning.jobs import FOUR, NOW, changed, entry, running, spec
@@ -48,7 +48,7 @@ def test_what_is_missing_while_it_repeats_what_no_save_held_counts_once(
     minutes: float, mode: str, action: Action
 ) -> None:
     job = moved(60.0 * minutes, mode, action)
-    assert restart_seconds(job) == pytest.approx(START + 60.0 * minutes + SLOW.lost_seconds, abs=15.0)
+    assert Training().restart_seconds(job) == pytest.approx(START + 60.0 * minutes + SLOW.lost_seconds, abs=15.0)
 
 
 @pytest.mark.parametrize("realised", [0.0, 60.0])
@@ -56,7 +56,7 @@ def test_what_hung_does_not_tell_how_long_a_restart_takes(realised: float) -> No
     earlier = entry(Outcome.VERIFIED, NOW - 7200.0, lost_seconds=90.0)
     last = entry(Outcome.ROLLED_BACK, NOW, lost_seconds=4000.0, realised_throughput=realised)
     job = changed(running(made=spec()), history=(earlier, last))
-    assert restart_seconds(job) == (2000.0 if realised else 90.0)
+    assert Training().restart_seconds(job) == (2000.0 if realised else 90.0)
 
 
 def interrupted(counts: float, silent: float) -> Job:
@@ -94,27 +94,27 @@ def test_a_pause_lasts_while_steps_are_counted() -> None:
 
 def test_a_job_that_saves_before_it_leaves_has_all_of_its_slow_start_before_it() -> None:
     job = moved(1.0, "Signal")
-    assert restart_seconds(job) == pytest.approx(START + SLOW.lost_seconds, abs=15.0)
+    assert Training().restart_seconds(job) == pytest.approx(START + SLOW.lost_seconds, abs=15.0)
     # It takes long to load what it has saved, and is not slow for that.
     slow = replace(job.state.history[0], lost_seconds=900.0)
-    assert restart_seconds(changed(job, history=(slow,))) == 900.0 + SLOW.lost_seconds
+    assert Training().restart_seconds(changed(job, history=(slow,))) == 900.0 + SLOW.lost_seconds
 
 
 def test_of_two_ways_it_is_not_known_how_long_each_took() -> None:
     job = moved(600.0, "None", outcome=Outcome.ROLLED_BACK)
-    assert restart_seconds(job) == job.state.history[0].lost_seconds / 2.0 + SLOW.lost_seconds
+    assert Training().restart_seconds(job) == job.state.history[0].lost_seconds / 2.0 + SLOW.lost_seconds
 
 
 def test_no_more_of_a_slow_start_is_saved_than_there_is() -> None:
     job = moved(600.0, "None")
     long = replace(job.state.history[0], lost_seconds=2.0 * SLOW.seconds)
-    assert restart_seconds(changed(job, history=(long,))) == 2.0 * SLOW.seconds
+    assert Training().restart_seconds(changed(job, history=(long,))) == 2.0 * SLOW.seconds
 
 
 def test_a_pause_of_an_earlier_revision_says_nothing_of_this_ones_start() -> None:
     """It was started anew where it is since: how much it did again then is not known."""
     job = moved(600.0, "None")
     revision, last = job.state.revision, job.state.history[0]
-    assert revision is not None and restart_seconds(job) < last.lost_seconds + SLOW.lost_seconds
+    assert revision is not None and Training().restart_seconds(job) < last.lost_seconds + SLOW.lost_seconds
     earlier = replace(last, started_at=revision.created_at + 100.0)
-    assert restart_seconds(changed(job, history=(earlier,))) == last.lost_seconds + SLOW.lost_seconds
+    assert Training().restart_seconds(changed(job, history=(earlier,))) == last.lost_seconds + SLOW.lost_seconds

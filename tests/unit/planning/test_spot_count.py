@@ -21,7 +21,8 @@ from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_state import Crash, RevisionState
 from rightpool.planning.jobs.tenant import hash_of, tenant_of
 from rightpool.planning.judge.spot_count import SpotCount
-from rightpool.planning.work.outlook import interruption_seconds, restart_seconds
+from rightpool.planning.work.outlook import interruption_seconds
+from rightpool.planning.work.training import Training
 from rightpool.profiles.sample import Field, Sample
 from rightpool.profiles.track import Track
 from tests.unit.planning.jobs import NOW, changed, running, spec
@@ -108,7 +109,7 @@ def test_pods_that_are_taken_away_interrupt_the_job_until_others_have_caught_up(
         if job.state.interruption is None:
             break
     assert job.state.recovery == Recovery(at, pytest.approx(3000.0, abs=1.0))  # type: ignore[arg-type]
-    assert interruption_seconds(job) == restart_seconds(job) == pytest.approx(3000.0, abs=1.0)
+    assert interruption_seconds(job) == Training().restart_seconds(job) == pytest.approx(3000.0, abs=1.0)
     later = changed(job, revisions={1: replace(back, running=0)})
     assert accounted(later, None, at + 3700.0).state.interruption is None, "that was another reason"
 

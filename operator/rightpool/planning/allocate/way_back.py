@@ -10,7 +10,7 @@ from rightpool.planning.judge.verdict import windows_until_settled
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.measured_job import MeasuredJob
-from rightpool.planning.work.outlook import pause_seconds
+from rightpool.planning.work.registry import work_of
 from rightpool.profiles.steadiness import pace
 
 # The mean of the positive half of a standard normal.
@@ -35,7 +35,7 @@ def price_of_return(job: Job, evaluated: Evaluated, candidate: Candidate) -> tup
     windows = windows_until_settled(job.observed.variation, before, candidate.saving or 0.0)
     variation, window = job.observed.variation, job.spec.profiling.window.total_seconds()
     slow = 0 if variation is None or variation.slow_start is None else variation.slow_start.in_windows(window)
-    seconds = pause_seconds(job) + (1 + slow + windows) * window
+    seconds = work_of(job.spec).pause_seconds(job) + (1 + slow + windows) * window
     current = evaluated.current()
     hourly = None if current is None else current.cost_per_hour
     if not isinstance(evaluated, MeasuredJob) or kept <= 0 or hourly is None or candidate.throughput is None:

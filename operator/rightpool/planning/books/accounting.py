@@ -35,9 +35,10 @@ from rightpool.planning.books.counterfactual import (
 from rightpool.planning.books.holding import holding
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
-from rightpool.planning.work.idling import Activity, activity
 from rightpool.planning.work.outlook import patience
 from rightpool.planning.work.progress import progress_at_end, progress_of
+from rightpool.planning.work.registry import work_of
+from rightpool.planning.work.work import Activity
 from rightpool.profiles.track import Track
 
 # Where no step was counted for so long, an interruption ends too, seconds: nothing counts them.
@@ -223,7 +224,7 @@ def _caught_up(job: Job, now: float) -> Job:
 def _may_hang(job: Job) -> bool:
     """Whether a program shows no step where it was moved to, and its verdict will tell whether it hangs."""
     migration, profile = job.state.migration, job.observed.profile
-    return migration is not None and activity(migration, profile) is Activity.NO_STEP
+    return migration is not None and work_of(job.spec).activity(migration, profile) is Activity.NO_STEP
 
 
 def _counts(track: Track, now: float) -> bool:

@@ -20,15 +20,15 @@ from rightpool.planning.moves.migration_texts import stays_text, verified_text
 from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.planning.work.idling import (
-    Activity,
-    activity,
     compiles,
     idle_for_an_hour,
     idle_since,
     silent_for_an_hour,
 )
 from rightpool.planning.work.outlook import outlook, patience
-from rightpool.planning.work.verification import Verification, verifiable, verify
+from rightpool.planning.work.registry import work_of
+from rightpool.planning.work.verification import Verification, verify
+from rightpool.planning.work.work import Activity
 from rightpool.prediction.step_shares import work_share
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.profiles.slow_start import known_before
@@ -164,8 +164,8 @@ def _proving(job: Job, migration: Migration, now: float, room: bool) -> Job:
             return job
         message = StoppedByQueue(job.spec.queue_name).text()
         return end_migration(job, replace(migration, message=message), Outcome.FAILED, Reason.WAITING_FOR_QUOTA, now)
-    profile = job.observed.profile
-    if profile is None or not verifiable(migration, profile):
+    profile, work, window = job.observed.profile, work_of(job.spec), job.spec.profiling.window.total_seconds()
+    if profile is None or work.measured(migration, profile, job.observed.variation, window) is None:
         return _unmeasured(job, migration, now)
     if migration.phase is Phase.WARMING_UP:
         return with_phase(job, migration, Phase.VERIFYING, now)
@@ -179,7 +179,7 @@ def _unmeasured(job: Job, migration: Migration, now: float) -> Job:
     if pace(job.observed.variation, migration.target.revision, migration.unit) is not None:
         limit += LONGEST_VERIFICATION * MOST_WINDOWS * window  # some windows were complete: more of them will be
     longest = max(LONGEST_SILENCE_SECONDS, longest_silence(window, migration.baseline_rates) * window)
-    shows = activity(migration, profile)
+    shows = work_of(job.spec).activity(migration, profile)
     if shows is Activity.NO_STEP:
         limit = max(limit, longest)  # it may compile for long
     elif shows is Activity.FIRST_STEPS:

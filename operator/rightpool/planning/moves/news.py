@@ -14,6 +14,7 @@ from rightpool.api.state import JobState
 from rightpool.planning.jobs.job import Job, Observed
 from rightpool.planning.moves.arrival import size_to_measure
 from rightpool.planning.work.outlook import pace_of
+from rightpool.planning.work.registry import work_of
 from rightpool.profiles.likeness import SAME_READING
 from rightpool.profiles.steadiness import worth_keeping
 
@@ -61,7 +62,7 @@ def taken_over(before: Job, now: Job) -> Job:
 
 def look_until(job: Job, now: float) -> float:
     """Unix seconds up to which a job that is a new object now may stay it. Not all in the same cycle."""
-    longest = LOOK_SECONDS if job.spec.total_samples is None else PROGRESS_SECONDS
+    longest = LOOK_SECONDS if work_of(job.spec).extent(job, now) is None else PROGRESS_SECONDS
     return now + longest * (0.5 + 0.5 * job.phase)
 
 

@@ -34,6 +34,7 @@ from rightpool.planning.moves.stop_then_start import HANDOVER, hand_over
 from rightpool.planning.moves.trace import abandoned, with_trace
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.readiness import COMPLETED
+from rightpool.planning.work.registry import work_of
 from rightpool.profiles.steadiness import worth_keeping
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _ended(job: Job, now: float) -> Job | None:
         return None
     migration = job.state.migration
     state = job.revision(job.state.revision.revision)
-    if state.succeeded:
+    if work_of(job.spec).has_ended(state):
         return _finished(job, COMPLETED, now)
     # On a target that is still to be verified, or left again, failing is the move's failure: undone, not the job's own.
     on_trial = (

@@ -22,7 +22,7 @@ from rightpool.planning.offers.intent import Intent, demanded
 from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.scores import payback
 from rightpool.planning.offers.targets.registry import target_missed
-from rightpool.planning.work.saving import never_saves
+from rightpool.planning.work.registry import work_of
 from rightpool.prediction.columns import floats
 
 _UNDER_WAY: Final = {
@@ -114,7 +114,7 @@ def _act(job: Job, evaluated: Evaluated, taken: Candidate, policy: PlacementPoli
         return Decision(Action.KEEP, Reason.ADAPTATION_OFF, taken, why)
     if mode is AdaptationMode.RECOMMEND:
         return Decision(Action.HOLD, Reason.POLICY_RECOMMEND_ONLY, taken, why)
-    if never_saves(job) and intent is not Intent.LEAVE:
+    if work_of(job.spec).loses_all(job.spec) and intent is not Intent.LEAVE:
         return Decision(Action.HOLD, Reason.NOT_CHECKPOINTABLE, taken, why)
     assert revision is not None
     action = Action.RESIZE if revision.placement.pool == taken.placement.pool else Action.MOVE

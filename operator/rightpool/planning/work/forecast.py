@@ -9,7 +9,7 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.units import HOUR, LAST_MOMENT
 from rightpool.api.value_object import value_object
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.work.progress import work_done
+from rightpool.planning.work.registry import work_of
 
 SURE: Final = 0.8
 """Probability from which on a target is said to be missed in the end."""
@@ -43,15 +43,14 @@ class Forecast:
 
 def forecast(job: Job, rate: Estimate | None, now: float) -> Forecast:
     """The rest of the job where it is. rate: units of work a second there; None where it is not known."""
-    targets, work = job.spec.targets, job.spec.total_samples
+    targets, extent = job.spec.targets, work_of(job.spec).extent(job, now)
     money = None if targets.budget is None else float(targets.budget) - job.state.account.spent_by(now)
     time = None if targets.deadline is None else targets.deadline - now
-    if job.state.finished is not None or work is None or rate is None or rate.median <= 0.0:
+    if job.state.finished is not None or extent is None or rate is None or rate.median <= 0.0:
         late = None if time is None or time > 0.0 or job.state.finished else 1.0
         over = None if money is None or money >= 0.0 else 1.0
         return Forecast(time_left=time, late=late, money_left=money, over=over)
-    done = min(work_done(job, now), float(work))
-    left = work - done
+    left = extent.left
     price = None if job.state.revision is None else job.state.revision.cost_per_hour
     seconds = left / rate.median
     cost = None if price is None else price * seconds / HOUR
@@ -61,7 +60,7 @@ def forecast(job: Job, rate: Estimate | None, now: float) -> Forecast:
     elif money is not None and price is not None:
         over = _misses(rate, price / HOUR * left / money)
     return Forecast(
-        progress=done / work,
+        progress=min(extent.done / extent.whole, 1.0),
         finish_at=now + seconds if now + seconds < LAST_MOMENT else None,
         time_left=time,
         late=None if time is None else _misses(rate, math.inf if time <= 0.0 else left / time),

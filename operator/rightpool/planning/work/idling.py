@@ -4,61 +4,23 @@ not seen to work."""
 from __future__ import annotations
 
 import math
-from enum import Enum, auto
 from typing import Final
 
 from rightpool.api.migration import Migration
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.silence import LONGEST_SILENCE_SECONDS, longest_silence
-from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
+from rightpool.planning.work.training import shows_no_step
+from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.profiles.silence import NOTHING, silent_for
 
 # What compiles for this share of the time does not hang.
 _COMPILING: Final = 0.5
-_WORK: Final = (Field.STEPS, Field.SAMPLES, Field.SAMPLES_PER_SECOND, Field.STEPS_PER_SECOND)
-
-
-def _shows_no_step(profile: Profile, revision: int) -> bool:
-    """Whether all pods of a Revision are read, and none has shown any work of its program: neither a step nor, where
-    steps are not read, samples."""
-    return _is_read(profile, revision) and not any(profile.value(field) for field in _WORK)
-
-
-def _is_read(profile: Profile, revision: int) -> bool:
-    read = profile.steadiness in (Steadiness.STEADY, Steadiness.WARMING_UP) and profile.pods >= profile.expected
-    return read and profile.key.revision == revision
 
 
 def compiles(profile: Profile | None) -> bool:
     """Whether the program is seen to compile for most of the time."""
     return profile is not None and (profile.value(Field.COMPILING) or 0.0) >= _COMPILING
-
-
-class Activity(Enum):
-    """What a program that worked before shows on the target while no window of it is complete."""
-
-    UNSEEN = auto()  # not all pods are read, or nobody knows whether it would be seen to work
-    NO_STEP = auto()
-    FIRST_STEPS = auto()  # too few for a window to be complete, and none in the newest one: it may make one in an hour
-    WORKING = auto()
-
-
-def activity(migration: Migration, profile: Profile | None) -> Activity:
-    """What the program shows by its newest readings."""
-    if profile is None or not _was_seen(migration) or not _is_read(profile, migration.target.revision):
-        return Activity.UNSEEN
-    if not any(profile.value(field) for field in _WORK):
-        return Activity.NO_STEP
-    steps = profile.readings.get(Field.STEPS)
-    if steps is not None and steps.low == steps.high and 0.0 < steps.value < WARM_UP_STEPS:
-        return Activity.FIRST_STEPS
-    return Activity.UNSEEN if profile.complete else Activity.WORKING
-
-
-def _was_seen(migration: Migration) -> bool:
-    """Whether the program would be seen to work on the target. Of another vendor's chips nobody knows."""
-    return migration.source.vendor in (None, migration.target.vendor) and bool(migration.baseline)
 
 
 def idle_for_an_hour(job: Job, migration: Migration, now: float) -> bool:
@@ -96,7 +58,7 @@ def idle_since(job: Job, migration: Migration, now: float) -> float:
 def hangs(job: Job, migration: Migration, now: float) -> bool:
     """Whether it shows no step where it is, or was found to do nothing there, and still does nothing."""
     variation, profile, revision = job.observed.variation, job.observed.profile, migration.moving.revision
-    if profile is not None and _shows_no_step(profile, revision):
+    if profile is not None and shows_no_step(profile, revision):
         return True
     if idle_for_an_hour(job, migration, now):
         return True

@@ -3,18 +3,12 @@
 import math
 from typing import Final, NamedTuple
 
-from rightpool.api.action import Action
-from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.workload import JobWorkload
 from rightpool.planning.jobs.job import Job, throttled_now
-from rightpool.planning.work.progress import work_done
-from rightpool.planning.work.saving import never_saves
-from rightpool.profiles.sample import Field
+from rightpool.planning.work.registry import work_of
 from rightpool.profiles.silence import doubt_of_pauses
 from rightpool.profiles.steadiness import doubt_of_rest, pace, window_doubt
 
-# From the old pods' end to the first step on the new ones, where this job has not shown how long it takes.
-TYPICAL_RESTART_SECONDS: Final = 60.0
 SHORTEST_HORIZON_SECONDS: Final = 3600.0
 # Deadlines, budgets and the work that is left run with the clock; an evaluation that depends on them is this old at
 # most.
@@ -29,7 +23,7 @@ class Outlook(NamedTuple):
     work_left: float
     """Units of work."""
     restart: float
-    """Seconds of work that a move costs: see `restart_seconds`."""
+    """Seconds of work that a move costs."""
     horizon: float
     """Seconds over which a move must pay back."""
     time_left: float
@@ -45,18 +39,14 @@ def outlook(job: Job, rate: float, now: float) -> Outlook:
     durations spread over many orders of magnitude, one that has run for t has about t ahead of it (Lindy). Age counts
     in powers of two, so that a decision does not hang on the minute.
     """
-    spec = job.spec
-    deadline, budget = spec.targets.deadline, spec.targets.budget
-    left = math.nan
-    if spec.total_samples is not None:
-        left = max(spec.total_samples - work_done(job, now), 1.0)
-        horizon = left / rate
-    else:
-        horizon = SHORTEST_HORIZON_SECONDS * 2.0 ** age_class(job, now)
+    work, targets = work_of(job.spec), job.spec.targets
+    deadline, budget = targets.deadline, targets.budget
+    extent = work.extent(job, now)
+    left = math.nan if extent is None else max(extent.left, 1.0)
     return Outlook(
         work_left=left,
-        restart=restart_seconds(job),
-        horizon=horizon,
+        restart=work.restart_seconds(job),
+        horizon=SHORTEST_HORIZON_SECONDS * 2.0 ** age_class(job, now) if extent is None else left / rate,
         time_left=math.nan if deadline is None else deadline - now,
         budget_left=math.nan if budget is None else float(budget) - job.state.account.spent_by(now),
     )
@@ -91,9 +81,9 @@ def ends_at(job: Job, now: float) -> float | None:
         child = job.child
         began = now if revision is None else (child and child.started_at) or revision.created_at
         ends.append(began + workload.active_deadline_seconds)
-    rate = math.nan if revision is None else pace_of(job)[0]
-    if job.spec.total_samples is not None and rate > 0.0:
-        ends.append(now + max(job.spec.total_samples - work_done(job, now), 0.0) / rate)
+    rate, extent = math.nan if revision is None else pace_of(job)[0], work_of(job.spec).extent(job, now)
+    if extent is not None and rate > 0.0:
+        ends.append(now + extent.left / rate)
     return min(ends, default=None)
 
 
@@ -103,58 +93,15 @@ def age_class(job: Job, now: float) -> int:
     return max(hours.bit_length() - 1, 0)
 
 
-def restart_seconds(job: Job) -> float:
-    """Seconds of work that moving this job costs: what its last move took, else a typical start and a save; and what is
-    missing while it starts slowly.
-
-    Of what is missing then, a part is in what the last move took, where it did something again in that time.
-    """
-    variation = job.observed.variation or job.state.variation
-    slow = None if variation is None else variation.slow_start
-    if slow is None:
-        return pause_seconds(job)
-    return pause_seconds(job) + slow.lost_seconds * (1.0 - min(_repeating_seconds(job) / slow.seconds, 1.0))
-
-
-def pause_seconds(job: Job) -> float:
-    """Seconds without any progress that moving this job costs, one way: what its last move took that did not hang, and
-    of one that was undone half of both ways, because nobody knows how long each took. Of a job that was never moved,
-    what it took to be back after pods were taken away."""
-    last = _last_restart(job)
-    if last is not None:
-        return last.lost_seconds / (2.0 if last.outcome is Outcome.ROLLED_BACK else 1.0)
-    if job.state.recovery is not None:
-        return job.state.recovery.seconds
-    profile = job.observed.profile
-    save = None if profile is None else profile.readings.get(Field.CHECKPOINT_SECONDS)
-    return TYPICAL_RESTART_SECONDS + (0.0 if save is None else save.value)
-
-
 def interruption_seconds(job: Job) -> float:
     """Seconds of work that an interruption of spot capacity costs this job: what the last one did, else a restart."""
-    return restart_seconds(job) if job.state.recovery is None else job.state.recovery.seconds
+    recovery = job.state.recovery
+    return work_of(job.spec).restart_seconds(job) if recovery is None else recovery.seconds
 
 
 def patience(job: Job, seconds: float) -> float:
     """How long to wait for the first step after a start: so many seconds, or twice what the job is known to take."""
     return seconds if job.state.recovery is None else max(seconds, 2.0 * job.state.recovery.seconds)
-
-
-def _last_restart(job: Job) -> LedgerEntry | None:
-    return next((entry for entry in reversed(job.state.history) if entry.lost_seconds > 0.0 and not entry.hung), None)
-
-
-def _repeating_seconds(job: Job) -> float:
-    """Seconds of the last restart in which the program ran already and did again what no save held, at most. 0 where it
-    saved before it left, or has come back: then it is not known how long each way took."""
-    last, revision = _last_restart(job), job.state.revision
-    if last is None or revision is None or revision.since is None:
-        return 0.0
-    unsaved = last.action is Action.START or never_saves(job)
-    here = last.outcome is not Outcome.ROLLED_BACK and last.target == revision.placement
-    if not unsaved or not here or revision.created_at < last.started_at:
-        return 0.0
-    return max(last.lost_seconds - (revision.since - revision.created_at), 0.0)
 
 
 def good_until(job: Job, now: float, start_deadline: float) -> float:
@@ -163,7 +110,7 @@ def good_until(job: Job, now: float, start_deadline: float) -> float:
     # The next power of two of the age.
     ends = [job.created_at + SHORTEST_HORIZON_SECONDS * 2.0 ** (age_class(job, now) + 1)]
     ends.append(now + LONGEST_SECONDS * (0.5 + job.phase))
-    if targets.deadline is not None or targets.budget is not None or job.spec.total_samples is not None:
+    if targets.deadline is not None or targets.budget is not None or work_of(job.spec).extent(job, now) is not None:
         ends.append(now + CLOCK_SECONDS)
     ends += [entry.until for entry in job.state.avoid if entry.until is not None and entry.until > now]
     revision = job.state.revision

@@ -92,11 +92,6 @@ def goodput(account: Account, progress: JobProgress | None) -> float | None:
     return min(1.0, progress.useful_seconds / account.chip_seconds)
 
 
-def work_done(job: Job, now: float) -> float:
-    """Units of work that the job has done so far."""
-    return float(progress_of(job, now).done)
-
-
 def progress_at_end(job: Job, now: float) -> JobProgress | None:
     """The progress at the end of a Revision: what no save holds has to be done again."""
     done, track = progress_of(job, now), job.observed.track

@@ -7,6 +7,7 @@ from typing import Final
 from rightpool.api.choices import CheckpointMode
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.work.registry import work_of
 
 NODE_CLOCK_SKEW_SECONDS: Final = 5.0
 """What the clock of a job's node may differ from others. Saves, and ends of programs, are dated by it."""
@@ -14,12 +15,12 @@ NODE_CLOCK_SKEW_SECONDS: Final = 5.0
 
 def saves_when_asked(job: Job) -> bool:
     """Whether its program saves when it is asked to; another may save by itself."""
-    return job.spec.checkpoint.mode is CheckpointMode.SIGNAL
+    return work_of(job.spec).saving(job.spec) is CheckpointMode.SIGNAL
 
 
 def never_saves(job: Job) -> bool:
-    """Whether nothing of its work is kept."""
-    return job.spec.checkpoint.mode is CheckpointMode.NONE
+    """Whether no save is waited for."""
+    return work_of(job.spec).saving(job.spec) is CheckpointMode.NONE
 
 
 def saved_since(job: Job, asked_at: float, before: float | None) -> float | None:

@@ -17,8 +17,8 @@ from rightpool.planning.judge.promise import promise_of
 from rightpool.planning.judge.series import RateSeries
 from rightpool.planning.judge.verdict import RULES, TO_BE_FASTER, TO_STAY, Rule, Verdict, tolerance, verdict
 from rightpool.planning.judge.yardstick import Yardstick
+from rightpool.planning.work.registry import work_of
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.slow_start import begins_with_start, known_before
 from rightpool.profiles.steadiness import doubt_between_places
 
 
@@ -49,13 +49,6 @@ class Verification:
     """Whether ratio and likely are of the time alone, at any price."""
 
 
-def verifiable(migration: Migration, profile: Profile) -> bool:
-    """Whether the Profile says what the move delivered: complete, of the target, and in the unit of the promise."""
-    if profile.key.revision != migration.target.revision or not profile.complete:
-        return False
-    return migration.unit is profile.unit or (migration.baseline is None and migration.predicted is None)
-
-
 def verify(
     migration: Migration,
     profile: Profile,
@@ -71,13 +64,12 @@ def verify(
     Raises ValueError if the Profile is of another Revision, or lacks throughput in the migration's unit: a caller's
     mistake.
     """
-    throughput = profile.throughput
-    if not verifiable(migration, profile) or throughput is None:
+    window = spec.profiling.window.total_seconds()
+    after = work_of(spec).measured(migration, profile, variation, window)
+    if after is None:
         about = f"{migration.id} to r{migration.target.revision}"
         raise ValueError(f"profile of r{profile.key.revision} can't verify {about}")
-    window = spec.profiling.window.total_seconds()
-    after = _after(migration, throughput.value, profile.unit, variation, window)
-    before = before_of(migration, variation, window)
+    before = _before(migration, variation, window)
     doubt = doubt_between_places(variation, max(migration.baseline_windows, 1), after.windows)
     if before is None:
         cost = measured_cost_per_million(after.mean, after.price)
@@ -90,7 +82,7 @@ def verify(
     return _verification(migration, found, verdict(found, rules), doubt, by_time=money == 0.0)
 
 
-def before_of(migration: Migration, variation: Variation | None, window: float) -> RateSeries | None:
+def _before(migration: Migration, variation: Variation | None, window: float) -> RateSeries | None:
     """What the job did where it was; None where that is not known. window: seconds."""
     if not migration.baseline:
         return None
@@ -103,49 +95,6 @@ def before_of(migration: Migration, variation: Variation | None, window: float) 
         price=None if price is None else price * migration.useful,  # of the time that interruptions leave
         variation=variation,
     )
-
-
-def _after(migration: Migration, rate: float, unit: WorkUnit, variation: Variation | None, window: float) -> RateSeries:
-    """What it does on the target. rate: units a second in the newest window of so many seconds.
-
-    What it does at first wherever it starts says nothing of the place.
-    """
-    revision = migration.target.revision
-    recent: tuple[float, ...] = ()
-    if variation is not None and variation.revision == revision and variation.unit is unit:
-        recent = variation.recent
-    part = () if variation is None else _part_of_start(migration, variation, window)
-    start = known_before(variation, revision)
-    slow = 0 if start is None else start.in_windows(window)
-    starting = slow > 0 and len(recent) <= slow
-    rates = part or (recent if starting else recent[slow:])
-    if part:  # what was before was of a slow start, too, in which later windows may be faster
-        starting = len(part) < max(migration.baseline_windows, 1)
-    elif not any(rates):
-        rates = ()
-    return RateSeries(
-        sum(rates) / len(rates) if rates else rate,
-        max(len(rates), 1),
-        rates,
-        recent,
-        window,
-        migration.target.cost_per_hour,
-        variation,
-        starting,
-        closed=bool(part),
-    )
-
-
-def _part_of_start(migration: Migration, variation: Variation, window: float) -> tuple[float, ...]:
-    """The windows of the target that are as old as those of the baseline were; none unless these were, even in part, of
-    a slow start. window: seconds."""
-    slow, began, since = variation.slow_start, migration.source.since, migration.target.since
-    if slow is None or began is None or since is None or migration.stopped_at is None:
-        return ()
-    before = max(migration.baseline_windows, 1)
-    first = max(round((migration.stopped_at - began) / window) - before, 0)
-    seen = variation.revision == migration.target.revision and begins_with_start(variation, since, window)
-    return variation.recent[first : first + before] if seen and first < slow.in_windows(window) else ()
 
 
 def _terms(objective: Objective, yardstick: Yardstick) -> tuple[float, tuple[Rule, ...]]:
