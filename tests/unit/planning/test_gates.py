@@ -17,6 +17,7 @@ from rightpool.hardware.node_needs import NodeShape
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.vendors.nvidia import NVIDIA
 from rightpool.planning.allocate.room import Room
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.offers.pool_gates import no_room, pool_gate
 from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.planning.offers.shape import Shape
@@ -291,3 +292,49 @@ def test_a_spot_offer_carries_what_interruptions_cost() -> None:
     assert dear.cost_per_million is not None and free.cost_per_million is not None
     assert dear.cost_per_million.median == pytest.approx(free.cost_per_million.median / 0.875)
     assert "12% of the time lost to interruptions" in verdict_text(dear)
+
+
+# --- objects that somebody else has made -----------------------------------------------------------------------------
+
+STIFF = Abilities("JobSet", resize=False, affinity=False)
+
+
+def test_an_adopted_object_that_keeps_its_size_is_offered_no_other() -> None:
+    result = judged(replace(running(made=spec()), able=STIFF))
+    sizes = {c.placement.chips: c for c in result.candidates if c.placement.pool == "a10g"}
+    assert "keeps" not in verdict_text(sizes[4]) and len(sizes) > 1
+    for chips, candidate in sizes.items():
+        if chips != 4:
+            assert candidate.rejection is not None
+            assert candidate.rejection.reason is RejectionReason.SIZE_NOT_OFFERED
+            assert "a JobSet keeps its 1 pod of 4 chips where it is adopted" in verdict_text(candidate)
+    small = replace(A10G, chips_per_node=2, total=64)
+    result = judged(replace(running(made=spec()), able=STIFF), {"a100": A100, "a10g": small})
+    assert {c.rejection.reason for c in result.candidates if c.placement.pool == "a10g" and c.rejection} == {
+        RejectionReason.SIZE_NOT_OFFERED
+    }
+    able = replace(running(made=spec()), able=STIFF._replace(resize=True))
+    assert all(c.rejection is None or "keeps" not in verdict_text(c) for c in judged(able).candidates)
+
+
+@pytest.mark.parametrize(
+    ("selector", "spot", "able", "rejected"),
+    [
+        ({}, 0.5, STIFF, True),
+        ({"cloud.google.com/gke-spot": "true"}, 0.5, STIFF, False),
+        ({}, None, STIFF, False),
+        ({}, 0.5, STIFF._replace(affinity=True), False),
+        ({}, 0.5, None, False),
+    ],
+)
+def test_a_pool_of_both_capacities_is_none_for_what_takes_no_affinity(
+    selector: dict[str, str], spot: float | None, able: Abilities | None, rejected: bool
+) -> None:
+    there = replace(A10G, node_selector=selector, price=replace(A10G.price, spot=spot))
+    job = replace(running(made=spec()), able=able)
+    result = judged(job, {"a100": replace(A100, price=replace(A100.price, spot=0.5)), "a10g": there})
+    found = reason(result, "a10g")
+    assert (found is RejectionReason.CAPACITY_NOT_SELECTABLE) is rejected
+    if rejected:
+        assert "a JobSet can't tell apart" in verdict_text(find(result, "a10g"))
+    assert result.current is not None, "where it is it may stay"

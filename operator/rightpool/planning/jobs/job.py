@@ -17,6 +17,7 @@ from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.node_needs import NO_NEEDS, NodeNeeds
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, VariantRefusal
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.jobs.trace_answer import TraceAnswer
@@ -130,6 +131,9 @@ class Job:
 
     needs: NodeNeeds = NO_NEEDS
     """What the pod template asks of nodes."""
+
+    able: Abilities | None = None
+    """What can be changed of an object that somebody else has made. None: each Revision is one of its own."""
 
     variants: tuple[VendorProgram, ...] = ()
     """What runs on the chips of vendors that spec.placement.variants names."""

@@ -7,7 +7,14 @@ from rightpool.api.placement import CapacityType, Placement
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import gives, keeps_together, replicas, shapes, why_not
 from rightpool.hardware.vendors.vendor import Vendor
-from rightpool.planning.offers.pool_gates import capacity_type_gate, no_size, open_to, whole_pool_gate, within_slice
+from rightpool.planning.offers.pool_gates import (
+    capacity_type_gate,
+    no_size,
+    open_to,
+    size_kept,
+    whole_pool_gate,
+    within_slice,
+)
 from rightpool.planning.offers.rejection import Rejection
 from rightpool.planning.offers.shape import Shape
 
@@ -44,6 +51,10 @@ def _of_pool(shape: Shape, pool: Pool, vendor: Vendor) -> list[Option]:
             found += [Option(Placement(pool.name, count, pods, capacity)) for count, pods in offered]
         elif len(shape.capacity_types) == 1:
             found.append(Option(nearest(shape, pool, offered, capacity), unsold))
+    kept = size_kept(shape)
+    if kept is not None and not shape.fixed:
+        others = [size for size in sizes(shape._replace(able=None), pool) if size not in offered]
+        found += [Option(Placement(pool.name, *size, shape.capacity_types[0]), kept) for size in others]
     return found
 
 
@@ -51,7 +62,7 @@ def sizes(shape: Shape, pool: Pool) -> list[tuple[int, int]]:
     """(chips, replicas) that the job can use and the pool can give, smallest first, the asked size among them. A job of
     fixed size has the pods that it asks for, or none."""
     pool = within_slice(open_to(shape, pool))
-    if shape.fixed:
+    if shape.keeps_pods:
         return [(shape.chips, shape.replicas)] if gives(pool, shape.replicas, shape.chips_per_replica) else []
     each, tensor, asked = shape.chips_per_replica, shape.tensor, shape.chips
     offered = shapes(pool, shape.low, shape.high, shape.counts, each, tensor, shape.multiple)

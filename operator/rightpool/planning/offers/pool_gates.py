@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.revision import Revision
+from rightpool.hardware.clouds import SPOT_LABELS
 from rightpool.hardware.node_needs import NodeNeeds, meets
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import keeps_together
@@ -15,6 +16,7 @@ from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, vendor_named
 from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.offers.pool_rejection import (
     AffinityUnmatched,
+    CapacityNotSelectable,
     CapacityNotWanted,
     NodesShort,
     NodesTainted,
@@ -26,6 +28,7 @@ from rightpool.planning.offers.pool_rejection import (
     PoolNotSelected,
     SelectorContradicted,
     SelectorUnmatched,
+    SizeKept,
     SizeNotListed,
     SizeNotMultiple,
     SizeOutOfBounds,
@@ -89,7 +92,16 @@ def whole_pool_gate(shape: Shape, pool: Pool, vendor: Vendor) -> Rejection | Non
         or variant_gate(shape, pool)
         or tensor_gate(shape, pool)
         or node_gate(shape, pool)
+        or selectable_gate(shape, pool)
     )
+
+
+def selectable_gate(shape: Shape, pool: Pool) -> Rejection | None:
+    """Whether a nodeSelector alone keeps pods on nodes that are bought as wanted. Not asked of where a job is."""
+    if shape.able is None or shape.able.affinity or SPOT_LABELS.keys() & pool.node_selector.keys():
+        return None
+    mixed = pool.price.spot is not None or CapacityType.ON_DEMAND not in shape.capacity_types
+    return CapacityNotSelectable(pool.name, shape.able.kind) if mixed else None
 
 
 def tensor_gate(shape: Shape, pool: Pool) -> Rejection | None:
@@ -97,10 +109,10 @@ def tensor_gate(shape: Shape, pool: Pool) -> Rejection | None:
     if shape.tensor == 1:
         return None
     largest = 1 if pool.accelerator.part is not None else pool.chips_per_node
-    each = shape.chips_per_replica if shape.fixed else min(shape.tensor, largest)
+    each = shape.chips_per_replica if shape.keeps_pods else min(shape.tensor, largest)
     if keeps_together(pool, each, shape.tensor):
         return None
-    return _tensor_split(shape, pool, each if shape.fixed else largest)
+    return _tensor_split(shape, pool, each if shape.keeps_pods else largest)
 
 
 def _tensor_split(shape: Shape, pool: Pool, each: int) -> TensorSplit:
@@ -219,11 +231,21 @@ def no_size(shape: Shape, pool: Pool) -> Rejection:
     if pool.slice is not None and shape.low > pool.slice.chips and within_slice(pool) is not pool:
         return SlicesApart(pool.name, pool.hosts_per_slice, pool.slice.chips)
     unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
+    kept = size_kept(shape)
+    if kept is not None and not shape.fixed:
+        return kept
     asked = (shape.replicas, shape.chips_per_replica) if shape.fixed else None
     parts = pool.accelerator.part is not None
     return NoSize(
         pool.name, pool.slice is not None, unit, pool.reach, shape.low, shape.high, asked, parts, shape.multiple
     )
+
+
+def size_kept(shape: Shape) -> SizeKept | None:
+    """What rules other sizes out than the one that the adopted object has; None where it can be resized."""
+    if shape.able is None or shape.able.resize:
+        return None
+    return SizeKept(shape.able.kind, shape.replicas, shape.chips_per_replica)
 
 
 def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor) -> Rejection | None:

@@ -242,6 +242,23 @@ class SlicesApart(RuledOut):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class CapacityNotSelectable(RuledOut):
+    """Nodes of both kinds, and nothing that can be set of the adopted object tells them apart."""
+
+    reason = RejectionReason.CAPACITY_NOT_SELECTABLE
+    pool: str
+    """Name of the AcceleratorPool."""
+    kind: str
+    """What Kubernetes calls the object."""
+
+    def text(self) -> str:
+        return (
+            f"{self.pool} mixes spot and on-demand nodes, which a {self.kind} can't tell apart: "
+            "name one in the nodeSelector of a pool"
+        )
+
+
 # --- the size --------------------------------------------------------------------------------------------------------
 
 
@@ -365,4 +382,23 @@ class NoSize(RuledOut):
         return (
             f"{self.pool} gives {whole}, {self.reach} at most, and no {self.low} to {self.high} chips{multiple}: "
             "change elasticity.minChips"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SizeKept(RuledOut):
+    """Another size than an adopted object has, whose kind lets no size change."""
+
+    reason = RejectionReason.SIZE_NOT_OFFERED
+    kind: str
+    """What Kubernetes calls the object."""
+    pods: int
+    """As many as it has."""
+    each: int
+    """Chips of each."""
+
+    def text(self) -> str:
+        return (
+            f"a {self.kind} keeps its {how_many(self.pods, 'pod')} of {chips(self.each)} where it is adopted: "
+            "to resize it, make it anew"
         )

@@ -6,6 +6,7 @@ from rightpool.api.choices import Capacity, ModelState, Objective
 from rightpool.api.placement import CapacityType
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.hardware.node_needs import NodeNeeds
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.targets.registry import TARGETS, dollar_target
 from rightpool.planning.offers.targets.target import JobTarget
@@ -53,13 +54,15 @@ class Shape(NamedTuple):
     needs: NodeNeeds
     """What the template asks of nodes."""
     fixed: bool
-    """Whether it runs in the very pods that are asked for."""
+    """Whether the user has it run in the very pods that are asked for."""
     variants: tuple[VariantShape, ...] = ()
     """One for each vendor that the spec has a variant for."""
     tensor: int = 1
     """Chips that must share a fast link."""
     pipeline: int = 1
     """How many such groups hold the model together."""
+    able: Abilities | None = None
+    """What can be changed of it where it is adopted. None: anything."""
 
     @classmethod
     def of(cls, job: Job) -> "Shape":
@@ -83,7 +86,13 @@ class Shape(NamedTuple):
             _variants(job) if job.variants else (),
             1 if parallel is None else parallel.tensor,
             1 if parallel is None else parallel.pipeline,
+            job.able,
         )
+
+    @property
+    def keeps_pods(self) -> bool:
+        """Whether it runs in the very pods that are asked for, or nowhere."""
+        return self.fixed or not (self.able is None or self.able.resize)
 
     @property
     def multiple(self) -> int:
