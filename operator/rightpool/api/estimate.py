@@ -94,6 +94,10 @@ class Estimate(Record):
         """The product with a factor that is known."""
         return Estimate(self.median * factor, self.sd, self.basis, self.shared)
 
+    def at_most(self, most: float) -> Estimate:
+        """What of it counts where nothing above this does."""
+        return self if self.median <= most else Estimate(most, self.sd, self.basis, self.shared)
+
     def reciprocal(self, numerator: float) -> Estimate:
         """numerator / X, with nothing shared and no basis of its own: to compare two reciprocals, or explain one, take
         what they are reciprocals of."""

@@ -106,13 +106,14 @@ class MeasuredJob(Evaluated):
         unit = unit_of(self.job)
         compares = here or self._compares(unit, placement)
         rate = estimate if isinstance(estimate, Estimate) and compares else None
-        useful = self.useful(placement)
+        useful, demand = self.useful(placement), float(self.evaluation.running.numbers.demand[self.number])
+        cost = None if rate is None or price is None else cost_per_million(rate.at_most(demand), price / useful)
         vendor, home = self.vendors(placement)
         return Candidate(
             placement=placement,
             throughput=rate,
             cost_per_hour=price,
-            cost_per_million=None if rate is None or price is None else cost_per_million(rate, price / useful),
+            cost_per_million=cost,
             healthy=None if asked < 0 else _known(prediction.healthy[asked]),
             useful=useful,
             scaling_efficiency=_known(entries.efficiency[entry]),
@@ -180,7 +181,7 @@ class MeasuredJob(Evaluated):
             now=self.evaluation.now,
             current=here,
             rate=rate,
-            cost=hourly / 3600.0 * 1e6 / rate,
+            cost=hourly / 3600.0 * 1e6 / min(rate, float(numbers.demand[number])),
             efficiency=float(entries.efficiency[entry]),
             full=math.nan if full is None else full * self.useful(placement),
             price=hourly,

@@ -11,6 +11,7 @@ from rightpool.planning.jobs.job import Job, parallelism_of
 from rightpool.planning.offers.rows import Numbers
 from rightpool.planning.offers.targets.registry import TARGETS, needs_price
 from rightpool.planning.work.outlook import interruption_seconds, outlook
+from rightpool.planning.work.registry import work_of
 from rightpool.prediction.columns import Bools, Floats, Ints, floats
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
@@ -38,6 +39,7 @@ def numbers_of(jobs: Sequence[Job], rates: Floats, prices: Floats, home: Ints, n
             target.field: floats([target.limit(job, rest) for job, rest in zip(jobs, rests, strict=True)])
             for target in TARGETS
         },
+        demand=floats([work_of(job.spec).demand(job) for job in jobs]),
         work_left=floats([rest.work_left for rest in rests]),
         restart=floats([rest.restart for rest in rests]),
         recovery=floats([interruption_seconds(job) for job in jobs]),

@@ -61,9 +61,9 @@ def _nearer(rows: Rows, here: Rows, timed: Bools) -> Floats:
     noise = here.sd[rows.job] ** 2
     ratio = rows.sd**2 + noise - 2.0 * rows.shared
     return probability_cheaper(
-        rows.rate,
+        rows.worth,
         np.where(timed, 1.0, rows.price),
-        here.rate[rows.job],
+        here.worth[rows.job],
         np.where(timed, 1.0, here.price[rows.job]),
         np.where(ratio > 1e-18, ratio, 0.0) + noise,
     )

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from rightpool.api.placement import Placement
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
@@ -33,6 +35,8 @@ class Numbers:
     """Whether what has no price can't be compared."""
     limits: Mapping[str, Floats]
     """What each target is held to, by its field."""
+    demand: Floats
+    """Units of work a second that are worth anything; infinitely many where faster is always better."""
     work_left: Floats
     """Work that is left."""
     recovery: Floats
@@ -89,6 +93,12 @@ class Rows:
     """Units of work a second at the chips' peak FLOP/s, interruptions included as in rate; NaN where not known."""
     restart: Floats
     """The same of this row; 0 where the job stays."""
+
+    @property
+    def worth(self) -> Floats:
+        """The rate, as far as it is worth anything."""
+        worth: Floats = np.minimum(self.rate, self.numbers.demand[self.job])
+        return worth
 
     def limit(self, field: str) -> Floats:
         """What the target of this field is held to."""

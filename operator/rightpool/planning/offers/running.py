@@ -159,7 +159,7 @@ class _Columns:
                 sd=np.where(predicted < 0, np.nan, self.prediction.sd[predicted]),
                 shared=np.where(predicted < 0, np.nan, self.prediction.shared[predicted]),
                 least=np.full(len(job), MAY_BE_MISSED if at_home else EVEN),
-                cost=_cost(price, rate),
+                cost=_cost(price, np.minimum(rate, self.numbers.demand[job])),
                 efficiency=efficiency,
                 full=options.chips[option] * peaks[precision[job], pool] / flops[job] * useful,
                 restart=np.zeros_like(restart) if at_home else restart,
@@ -184,7 +184,7 @@ class _Columns:
                 holds[code] = ~missed
                 asked = replace(asked, least=least_elsewhere(gate.target, ~missed, asked.job))
             self.gate = np.where((self.gate == NONE) & gate.rejects(asked), code, self.gate)
-        self.current_gate, self.useful_rates = current, here.rate
+        self.current_gate, self.worth, self.worth_here = current, self.rows.worth, here.worth
         self.strict = self.gate
         self.relaxed = relax(self.rows, here, self.gate, current, holds, self._repaired)
         self.gate, self.in_time = self.relaxed.gate, self.relaxed.in_time
@@ -248,8 +248,8 @@ class _Columns:
         there = np.where(np.isnan(rows.price), dearest[job], rows.price)
         value = self._values(here, there)
         value = np.where(unpriced, 0.0, value)
-        current_score = score(value, here, self.useful_rates)
-        scores = np.where(unpriced[job], np.nan, score(value[job], there, rows.rate))
+        current_score = score(value, here, self.worth_here)
+        scores = np.where(unpriced[job], np.nan, score(value[job], there, self.worth))
         savings = saving(scores, current_score[job])
         savings = np.where(np.isnan(scores), np.nan, savings)
         probability = np.full(len(job), np.nan)
@@ -259,9 +259,9 @@ class _Columns:
             by, own, asked = self.noise**2, job[possible], self.predicted[possible]
             ratio = self.prediction.sd[asked] ** 2 + by[own] - 2.0 * self.prediction.shared[asked]
             probability[possible] = probability_cheaper(
-                rows.rate[possible],
+                self.worth[possible],
                 value[own] + there[possible],
-                self.useful_rates[own],
+                self.worth_here[own],
                 value[own] + here[own],
                 np.where(ratio > 1e-18, ratio, 0.0),
             )
@@ -294,7 +294,7 @@ class _Columns:
     def _values(self, here: Floats, there: Floats) -> Floats:
         """What an hour of each job is worth, by its objective."""
         objective = np.array([_OBJECTIVES.index(job.spec.targets.objective) for job in self.jobs], dtype=np.int64)
-        job, rate = self.job, self.rows.rate
+        job, rate = self.job, self.worth
         late = np.isin(self.gate, TIMED)
         offered = ~np.isnan(rate) & ((self.gate == NONE) | late)
         dearest = largest_of_each(job, np.where(offered, there, np.nan), len(self.jobs))
@@ -311,7 +311,7 @@ class _Columns:
             low, high = np.searchsorted(job, [number, number + 1])
             chosen = low + np.flatnonzero(offered[low:high])
             value[number] = value_for_deadline(
-                np.append(rate[chosen], self.useful_rates[number]),
+                np.append(rate[chosen], self.worth_here[number]),
                 np.append(there[chosen], here[number]),
                 np.append(~late[chosen], self.in_time[number]),
             )
@@ -320,10 +320,10 @@ class _Columns:
     def _lasting(self, value: Floats, savings: Floats) -> Floats:
         """What each row saves over the horizon, where it saves `savings` now. Another size at the same price of a chip
         saves as much whatever that price does."""
-        options, numbers, job, rows = self.options, self.numbers, self.job, self.rows
+        options, numbers, job = self.options, self.numbers, self.job
         doubt = np.hypot(options.varies[self.option], options.varies[self.here][job])
-        usual = score(value[job], options.usual[self.option], rows.rate) * np.exp(_SURE * doubt)
-        usual_here = score(value, options.usual[self.here], self.useful_rates)
+        usual = score(value[job], options.usual[self.option], self.worth) * np.exp(_SURE * doubt)
+        usual_here = score(value, options.usual[self.here], self.worth_here)
         over = saving_over(
             savings,
             saving(usual, usual_here[job]),

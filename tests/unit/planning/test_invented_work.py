@@ -1,0 +1,95 @@
+"""Another kind of work needs only its module, its row in the registry, and a field of the spec that tells it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.judge.verdict import Verdict
+from rightpool.planning.moves.transitions import advance
+from rightpool.planning.work import registry
+from rightpool.planning.work.outlook import ends_at, outlook
+from rightpool.planning.work.verification import verify
+from rightpool.reporting.decision_texts import decision_text
+from tests.unit.planning.invented_work import Serving, ServingSpec
+from tests.unit.planning.jobs import AUTO, NOW, changed, judged, running, spec
+from tests.unit.prediction.fixtures import A100, profile
+
+HOURS = 3600.0
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its row in the registry."""
+    monkeypatch.setattr(registry, "WORKS", (Serving(), *registry.WORKS))
+
+
+def serving(requests: float, *, chips: int = 4, rate: float = 1000.0) -> Job:
+    """A job that serves so many requests a second on chips that could serve more, and that scales perfectly."""
+    made = ServingSpec.model_validate(spec().model_dump(by_alias=True) | {"requests": requests})
+    return running(Placement("a100", chips, 1), rate, made=made, ratios={"exposed_communication": None})
+
+
+def training(*, chips: int = 4, rate: float = 1000.0) -> Job:
+    """The same that trains."""
+    return running(Placement("a100", chips, 1), rate, ratios={"exposed_communication": None})
+
+
+def test_what_is_not_asked_for_is_worth_nothing() -> None:
+    """A quarter of the chips serves a quarter of what these can, and costs a quarter; a unit costs as much on both."""
+    pool = {"a100": A100}
+    few, many = judged(serving(200.0), pool), judged(serving(1000.0), pool)
+    assert few.decision.target == Placement("a100", 1, 1)
+    assert many.decision.target is None and judged(training(), pool).decision.target is None
+    candidate = few.decision.candidate
+    assert candidate is not None and candidate.cost_per_million is not None and candidate.cost_per_hour is not None
+    assert candidate.cost_per_million.median == pytest.approx(candidate.cost_per_hour / HOURS / 200.0 * 1e6)
+
+
+def test_it_moves_without_a_save() -> None:
+    """What never saves and loses all by a stop is moved by its user alone."""
+    assert judged(serving(200.0)).decision.reason is not Reason.NOT_CHECKPOINTABLE
+    assert outlook(serving(200.0), 1000.0, NOW).restart == 0.0
+
+
+def test_it_never_ends() -> None:
+    ended = {1: RevisionState(1, True, succeeded=True)}
+    server, job = changed(serving(200.0), revisions=ended), changed(training(), revisions=ended)
+
+    def after(one: Job) -> Job:
+        return advance(one, None, AUTO, NOW, decision_text)
+
+    assert after(job).state.finished == "Completed" and after(server).state.finished is None
+    assert ends_at(server, NOW) is None and outlook(server, 1000.0, NOW).work_left != 0.0
+
+
+def test_a_verdict_is_of_its_own_series() -> None:
+    """Its chips are half as busy as before, and each second has fewer samples: it is better, and training would be
+    worse."""
+    here, there = Placement("a100", 4, 1), Placement("a10g", 4, 1)
+    move = Migration(
+        id="d-1",
+        action=Action.MOVE,
+        phase=Phase.VERIFYING,
+        source=Revision(1, here, "h", 4, 1, NOW, 4.0, NOW),
+        target=Revision(2, there, "h", 4, 1, NOW, 4.0, NOW),
+        created_at=NOW,
+        phase_since=NOW,
+        reason=Reason.CHEAPER_POOL_MEETS_TARGETS,
+        message="",
+        baseline=0.4,
+        baseline_windows=12,
+    )
+    seen = profile(4, 0.2, 0.01, chip_busy=0.2)
+    seen = replace(seen, key=seen.key._replace(revision=2))
+    found = verify(move, seen, serving(200.0).spec)
+    assert (found.verdict, found.throughput) == (Verdict.BETTER, pytest.approx(0.8))
+    assert verify(move, seen, training().spec, last=True).verdict is Verdict.WORSE
