@@ -16,8 +16,8 @@ from rightpool.profiles.sample import Field, Quality
 _LEAST_TO_MOST: Final = 0.75
 _GAP: Final = 0.15
 _BUSY_TO_MEAN: Final = 0.8
-# Compute units of chips that differ by less do the same work: a trace that says otherwise distorts.
-_ALIKE: Final = 0.9
+# Compute units have to show this part of the waiting that a trace says: a trace that says more distorts.
+_SHOWN: Final = 0.5
 # Waiting for others that is due to one rank: the mean above that of the rank that waits least.
 SKEW: Final = 0.15
 MOSTLY_SKEW: Final = 0.5
@@ -80,21 +80,27 @@ def _one_rank_waits(case: Case) -> Diagnosis | None:
 
 def _by_trace(case: Case) -> Diagnosis | None:
     mean, least = case.value(Field.EXPOSED_COMMUNICATION), case.value(Field.LEAST_EXPOSED)
-    if mean is None or least is None or not _believed(case):
+    if mean is None or least is None:
         return None
     skew = mean - least
     if skew < case.threshold(SKEW, Bottleneck.STRAGGLER) or least > (1.0 - MOSTLY_SKEW) * mean:
         return None
+    if not _believed(case, skew / max(1.0 - least, skew)):
+        return None
     return Diagnosis(Bottleneck.STRAGGLER, RankNeverWaits(mean, least))
 
 
-def _believed(case: Case) -> bool:
+def _believed(case: Case, waits: float) -> bool:
     """Whether traces may accuse a rank. They cover a few steps, which they slow: the chips' own counters go before, and
-    without these one trace alone is not enough."""
-    most, least = case.value(Field.MOST_COMPUTE_ACTIVE), case.value(Field.LEAST_COMPUTE_ACTIVE)
-    if most is None or least is None:
+    without these one trace alone is not enough.
+
+    waits: share of the time that the one works in which the others do not, on average. Their compute units then do so
+    much less than its own.
+    """
+    most, mean = case.value(Field.MOST_COMPUTE_ACTIVE), case.value(Field.COMPUTE_ACTIVE)
+    if most is None or mean is None:
         return case.profile.readings[Field.EXPOSED_COMMUNICATION].quality is Quality.MEASURED
-    return least < _ALIKE * most
+    return most - mean >= case.threshold(_SHOWN, Bottleneck.STRAGGLER) * waits * most
 
 
 def _by_compute_units(case: Case) -> Diagnosis | None:

@@ -233,14 +233,14 @@ def test_a_straggler() -> None:
     [
         (Quality.DERIVED, {}, False),  # one trace alone
         (Quality.MEASURED, {}, True),
-        (Quality.DERIVED, {"most_compute_active": 0.9, "least_compute_active": 0.72}, True),
-        (Quality.MEASURED, {"most_compute_active": 0.9, "least_compute_active": 0.85}, False),
+        (Quality.DERIVED, {"most_compute_active": 0.9, "compute_active": 0.65, "least_compute_active": 0.4}, True),
+        (Quality.MEASURED, {"most_compute_active": 0.9, "compute_active": 0.83, "least_compute_active": 0.76}, False),
     ],
 )
 def test_one_trace_accuses_no_rank_unless_counters_agree(
     quality: Quality, counters: dict[str, float], accused: bool
 ) -> None:
-    traced = profile(2, **WORK, **counters, exposed_communication=0.32, least_exposed=0.01)
+    traced = profile(2, **(WORK | counters), exposed_communication=0.32, least_exposed=0.01)
     readings = dict(traced.readings)
     readings[Field.EXPOSED_COMMUNICATION] = readings[Field.EXPOSED_COMMUNICATION]._replace(quality=quality)
     diagnosis = diagnose(replace(traced, readings=readings), H200)
