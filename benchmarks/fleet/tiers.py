@@ -1,0 +1,97 @@
+"""What the planner is told of the jobs of a trace, and how it is driven through the rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from benchmarks.fleet.published import CLUSTER
+from benchmarks.fleet.work import BestBatch
+from rightpool.api.placement import Placement
+from rightpool.planning.allocate.market import Market, Stake
+from rightpool.planning.allocate.share_out import shared_out
+from rightpool.planning.allocate.surplus import CHANGES_FADE_SECONDS
+from rightpool.planning.jobs.job import JobKey
+from rightpool.prediction.columns import Floats
+from rightpool.simulation.rounds import RoundJob
+
+VALUE = 31.0
+"""Dollars that an hour of the last job in line is worth. It moves the plans between time and dollars."""
+PLAN_SECONDS = 120
+"""A plan is made when a job has come or ended, and after so long."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """Changes of one job."""
+
+    count: float = 0.0
+    """The less the longer ago."""
+    at: int = 0
+    """Until when that is counted."""
+
+    def now(self, now: int) -> float:
+        """How many there are."""
+        return self.count * math.exp(-(now - self.at) / CHANGES_FADE_SECONDS)
+
+    def add(self, now: int) -> None:
+        """One more."""
+        self.count, self.at = self.now(now) + 1.0, now
+
+
+@dataclass(slots=True)
+class Planned:
+    """The operator's planner, which is told the true rates with the best batch and the work that is left."""
+
+    value: float = VALUE
+    """Dollars an hour."""
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """Of the last plan."""
+    changes: dict[str, Changes] = field(default_factory=dict)
+    """By name of the job."""
+    planned_at: int = -PLAN_SECONDS
+    """When the last plan was made."""
+
+    def __call__(self, now: int, there: Sequence[RoundJob], changed: bool) -> Mapping[str, Placement | None]:
+        """What each job gets."""
+        if not changed and now - self.planned_at < PLAN_SECONDS:
+            return {job.name: job.place for job in there}
+        self.planned_at = now
+        chips = {name: kind.total for name, kind in CLUSTER.items()}
+        plan = shared_out(Market((self._stake(job, now) for job in there), chips), self.prices)
+        self.prices = plan.prices
+        given = {job.name: plan.places.get(_key(job)) for job in there}
+        for job in there:
+            if job.started and given[job.name] != job.place:
+                self.changes.setdefault(job.name, Changes()).add(now)
+        return given
+
+    def _stake(self, job: RoundJob, now: int) -> Stake:
+        assert isinstance(job.work, BestBatch)
+        application = job.work.application
+        rates = application.best_rates[:, job.epoch]
+        left = (application.ends[job.epoch] - job.progress) / rates + application.rest[:, job.epoch + 1]
+        changes = self.changes.get(job.name)
+        return Stake(
+            key=_key(job),
+            places=application.places,
+            rates=rates,
+            prices=_prices(application.places),
+            left=left,
+            value=self.value,
+            here=job.place,
+            started=job.started,
+            restart=float(application.restart),
+            changes=0.0 if changes is None else changes.now(now),
+        )
+
+
+def _key(job: RoundJob) -> JobKey:
+    return JobKey("", job.name)
+
+
+def _prices(places: Sequence[Placement]) -> Floats:
+    return np.array([CLUSTER[place.pool].price * place.chips for place in places])

@@ -1,0 +1,96 @@
+"""Exchange: an integer program over what the prices leave open, solved by HiGHS.
+
+An option that falls short of its job's best at the prices by more than the plan falls short of the bound is part of no
+better plan. What is left open is little, and solved exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csc_matrix
+
+from rightpool.planning.allocate.prices import CLOSE, Priced
+from rightpool.planning.allocate.program import NOTHING, AllocationProgram
+from rightpool.prediction.columns import Floats, Ints
+
+MOST_JOBS: Final = 300
+"""Those with the closest choice, where more are open."""
+_NODES: Final = 20_000
+
+
+def exchanged(program: AllocationProgram, found: Priced) -> Ints:
+    """The plan, or a better one."""
+    value = program.value(found.choice)
+    gap = found.bound - value
+    if gap <= CLOSE * abs(value):
+        return found.choice
+    net = program.worth - found.prices[program.pool] * program.size
+    _, gain = program.favourites(found.prices)
+    open_ = gain[program.job] - net <= gap + 1e-9 * abs(value)
+    idle = ~program.keeps & (gain <= gap)
+    count = np.bincount(program.job[open_], minlength=program.jobs) + idle
+    jobs = np.flatnonzero(count > 1)
+    # Who has one option left has it; and who is left out of too many stays with what the plan gives it.
+    fixed = found.choice.copy()
+    single = np.flatnonzero(open_ & (count[program.job] == 1))
+    fixed[count == 1] = NOTHING
+    fixed[program.job[single]] = single
+    if len(jobs) > MOST_JOBS:
+        jobs = _closest(program, found, jobs, net)
+        fixed = found.choice.copy()
+    fixed[jobs] = NOTHING
+    free = program.chips - program.used(fixed)
+    if not len(jobs) or (free < 0.0).any():
+        return found.choice
+    among = np.zeros(program.jobs, dtype=np.bool_)
+    among[jobs] = True
+    columns = np.flatnonzero(open_ & among[program.job])
+    made = _solved(program, jobs, columns, free)
+    if made is None:
+        return found.choice
+    fixed[program.job[made]] = made
+    better = program.fits(fixed) and bool((fixed[program.keeps] != NOTHING).all())
+    return fixed if better and program.value(fixed) > value else found.choice
+
+
+def _closest(program: AllocationProgram, found: Priced, jobs: Ints, net: Floats) -> Ints:
+    """Those of which the two best options are nearest to one another, and those that did not get their favourite."""
+    favourite, gain = program.favourites(found.prices)
+    second = net.copy()
+    takes = favourite != NOTHING
+    second[favourite[takes]] = -np.inf
+    margin = gain - np.maximum(program.largest(second), np.where(program.keeps, -np.inf, 0.0))
+    margin[found.choice != favourite] = -1.0
+    order = np.lexsort((jobs, margin[jobs]))
+    return np.sort(jobs[order[:MOST_JOBS]])
+
+
+def _solved(program: AllocationProgram, jobs: Ints, columns: Ints, free: Floats) -> Ints | None:
+    """The options chosen; None where no solution was found."""
+    count, pools = len(columns), np.unique(program.pool[columns])
+    row = np.searchsorted(jobs, program.job[columns])
+    at = len(jobs) + np.searchsorted(pools, program.pool[columns])
+    matrix = csc_matrix(
+        (
+            np.concatenate([np.ones(count), program.size[columns]]),
+            (np.concatenate([row, at]), np.tile(np.arange(count), 2)),
+        ),
+        shape=(len(jobs) + len(pools), count),
+    )
+    least = np.concatenate([program.keeps[jobs].astype(np.float64), np.full(len(pools), -np.inf)])
+    most = np.concatenate([np.ones(len(jobs)), free[pools]])
+    worth = program.worth[columns]
+    solution = milp(
+        -worth / max(float(np.abs(worth).max()), 1e-12),
+        constraints=LinearConstraint(matrix, least, most),
+        integrality=np.ones(count),
+        bounds=Bounds(0.0, 1.0),
+        options={"mip_rel_gap": CLOSE, "node_limit": _NODES},
+    )
+    if solution.x is None:
+        return None
+    made: Ints = columns[np.asarray(solution.x) > 0.5]
+    return made

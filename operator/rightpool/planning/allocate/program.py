@@ -1,0 +1,114 @@
+"""The program: one option a job at most, no more chips of a pool than there are, and the largest sum of their worth.
+
+A job that has a place keeps one: nobody is paused for another.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rightpool.planning.allocate.market import Market
+from rightpool.prediction.columns import Bools, Floats, Ints, floats
+
+NOTHING = -1
+"""The choice of a job that gets no option."""
+
+
+class Favourites(NamedTuple):
+    """What each job would take at given prices."""
+
+    choice: Ints
+    """An option of the program; NOTHING where all cost more than they are worth."""
+    gain: Floats
+    """What it is worth beyond the prices of its chips."""
+
+
+class AllocationProgram:
+    """Options that can be part of a best plan, those of one job together."""
+
+    __slots__ = ("chips", "first", "here", "job", "jobs", "keeps", "options", "pool", "size", "worth")
+
+    options: Ints
+    """Their places in the market."""
+    worth: Floats
+    """Dollars an hour of each."""
+    keeps: Bools
+    """Whether each job has to have an option."""
+    here: Ints
+    """The option that each job has; NOTHING where it has none."""
+
+    def __init__(self, market: Market, worth: Floats) -> None:
+        """worth: of each option of the market; -inf where a job can't have it."""
+        self.options = np.flatnonzero(_useful(market, worth))
+        self.job, self.pool = market.job[self.options], market.pool[self.options]
+        self.size = market.size[self.options].astype(np.float64)
+        self.worth = np.where(np.isfinite(worth[self.options]), worth[self.options], 0.0)
+        self.jobs, self.chips = len(market.keys), market.chips.astype(np.float64)
+        self.first = np.searchsorted(self.job, np.arange(self.jobs + 1))
+        self.keeps = market.runs
+        self.here = np.full(self.jobs, NOTHING, dtype=np.int64)
+        self.here[self.keeps] = np.searchsorted(self.options, market.here[self.keeps])
+
+    def favourites(self, prices: Floats) -> Favourites:
+        """What each job would take. prices: dollars a chip-hour beyond its list price, of each pool."""
+        return self.best_of(self.worth - prices[self.pool] * self.size)
+
+    def best_of(self, net: Floats) -> Favourites:
+        """The option of each job with the largest of these numbers, where it is above 0 or the job has to have one."""
+        most = self.largest(net)
+        hit = np.flatnonzero(net >= most[self.job])
+        choice = np.full(self.jobs, NOTHING, dtype=np.int64)
+        choice[self.job[hit[::-1]]] = hit[::-1]
+        none = (most <= 0.0) & ~self.keeps
+        choice[none] = NOTHING
+        return Favourites(choice, np.where(none, 0.0, most))
+
+    def largest(self, net: Floats) -> Floats:
+        """Of each job; -inf where it has no option."""
+        most = np.full(self.jobs, -np.inf)
+        has = self.first[1:] > self.first[:-1]
+        if has.any():
+            most[has] = np.maximum.reduceat(net, self.first[:-1][has])
+        return most
+
+    def used(self, choice: Ints) -> Floats:
+        """Chips of each pool."""
+        taken = choice[choice != NOTHING]
+        return floats(np.bincount(self.pool[taken], self.size[taken], len(self.chips)))
+
+    def value(self, choice: Ints) -> float:
+        """Dollars an hour of a choice."""
+        return float(self.worth[choice[choice != NOTHING]].sum())
+
+    def fits(self, choice: Ints) -> bool:
+        """Whether there are chips for it."""
+        return bool((self.used(choice) <= self.chips).all())
+
+
+def _useful(market: Market, worth: Floats) -> Bools:
+    """Options that are worth something, and more than a smaller one of the same pool; and where jobs are."""
+    count = len(worth)
+    useful = np.isfinite(worth) & ((worth > 0.0) | market.runs[market.job])
+    start = np.ones(count, dtype=np.bool_)
+    start[1:] = (market.job[1:] != market.job[:-1]) | (market.pool[1:] != market.pool[:-1])
+    group = np.cumsum(start) - 1
+    # The largest of those before it in its group: options of a group come by size.
+    shifted = np.where(start, -np.inf, np.concatenate([[-np.inf], np.where(useful, worth, -np.inf)])[:count])
+    useful &= worth > _running_largest(shifted, group)
+    useful[market.here[market.runs]] = True
+    return useful
+
+
+def _running_largest(values: Floats, group: Ints) -> Floats:
+    """Of each value and those before it in its group. By doubling: groups are short."""
+    most, step = values.copy(), 1
+    while step < len(most):
+        same = group[step:] == group[:-step]
+        if not same.any():
+            break
+        before = np.where(same, most[:-step], -np.inf)
+        most[step:] = np.maximum(most[step:], before)
+        step *= 2
+    return most

@@ -1,0 +1,59 @@
+"""Sharing out: the placements of all jobs with the largest sum of what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from rightpool.api.placement import Placement
+from rightpool.planning.allocate.exchange import exchanged
+from rightpool.planning.allocate.market import Market
+from rightpool.planning.allocate.prices import CLOSE, priced
+from rightpool.planning.allocate.program import NOTHING, AllocationProgram
+from rightpool.planning.allocate.surplus import surplus
+from rightpool.planning.jobs.job import JobKey
+from rightpool.prediction.columns import Ints, floats
+
+LEAST_GAIN: Final = 2.0 * CLOSE
+"""Of a plan's worth, beyond the plan in which nobody that has a place changes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOut:
+    """Who is to have what."""
+
+    places: Mapping[JobKey, Placement | None] = field(repr=False)
+    """What each job of the market gets; None: nothing."""
+    prices: Mapping[str, float]
+    """Dollars that one more chip of each pool would be worth an hour, beyond its list price; 0 where some are left."""
+    worth: float
+    """Dollars an hour of all placements, beyond their list prices."""
+    bound: float
+    """No other placements are worth more."""
+
+
+def shared_out(market: Market, before: Mapping[str, float]) -> SharedOut:
+    """The best placements. before: prices of the last plan.
+
+    Who has a place keeps it, unless something is gained beyond what a plan may be off by: so plans come to rest.
+    """
+    worth = surplus(market)
+    program = AllocationProgram(market, worth)
+    found = priced(program, floats([before.get(pool, 0.0) for pool in market.pools]))
+    choice = exchanged(program, found)
+    runs = program.keeps
+    if (choice[runs] != program.here[runs]).any():
+        elsewhere = market.runs[market.job]
+        elsewhere[market.here[runs]] = False
+        still = AllocationProgram(market, np.where(elsewhere, -np.inf, worth))
+        kept = exchanged(still, priced(still, found.prices))
+        if program.value(choice) - still.value(kept) <= LEAST_GAIN * abs(program.value(choice)):
+            program, choice = still, kept
+    taken = choice != NOTHING
+    options: Ints = choice.copy()
+    options[taken] = program.options[choice[taken]]
+    prices = dict(zip(market.pools, found.prices.tolist(), strict=True))
+    return SharedOut(market.placements(options), prices, program.value(choice), found.bound)
