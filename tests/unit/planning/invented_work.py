@@ -1,18 +1,23 @@
-"""Work that nobody does yet, requests that are served: its module, and the field of the spec by which it is known.
+"""Work that nobody does yet, requests that are served: its module, its handover, and the field that tells it.
 
-It never ends, is worth nothing beyond its demand, saves nothing, loses nothing, and is measured by how busy its chips
-are not.
+It never ends, is worth nothing beyond its demand, saves nothing, loses nothing, is measured by how busy its chips are
+not, and starts where it is to be before it stops where it was.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rightpool.api.choices import CheckpointMode
-from rightpool.api.migration import Migration
+from rightpool.api.migration import Migration, Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.revision import Revision
 from rightpool.api.variation import Variation
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.judge.series import RateSeries
+from rightpool.planning.moves.ending import with_phase
+from rightpool.planning.moves.handover import Handover
 from rightpool.planning.work.work import Activity, Extent, Work
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
@@ -67,3 +72,29 @@ class Serving(Work):
 
     def activity(self, migration: Migration, profile: Profile | None) -> Activity:
         return Activity.UNSEEN
+
+
+# --- planning/moves/start_then_stop.py -------------------------------------------------------------------------------
+
+
+class StartThenStop(Handover):
+    """Both Revisions are there until the new one runs."""
+
+    phases = frozenset({Phase.DRAINING})
+
+    def begin(self, job: Job, migration: Migration, now: float, *, save: bool = True) -> Job:
+        return with_phase(job, migration, Phase.DRAINING, now)
+
+    def step(self, job: Job, migration: Migration, edited: bool, taken: bool, now: float) -> Job:
+        target = migration.target
+        if not job.revision(target.revision).all_running(target.placement.replicas):
+            return job
+        moved = job.with_state(replace(job.state, revision=replace(target, since=now)))
+        return with_phase(moved, replace(migration, running_at=now), Phase.WARMING_UP, now)
+
+    def saves(self, migration: Migration) -> bool:
+        return False
+
+    def there(self, current: Revision, migration: Migration | None) -> tuple[Revision, ...]:
+        beside = migration is not None and migration.phase is Phase.DRAINING
+        return (current, migration.target) if migration is not None and beside else (current,)

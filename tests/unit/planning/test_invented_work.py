@@ -1,4 +1,4 @@
-"""Another kind of work needs only its module, its row in the registry, and a field of the spec that tells it."""
+"""Another kind of work needs only its module, its handover, their rows in the registries, and a field that tells it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.judge.verdict import Verdict
+from rightpool.planning.moves import handovers
+from rightpool.planning.moves.commands import EndRevision, EnsureRevision, commands
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.work import registry
 from rightpool.planning.work.outlook import ends_at, outlook
 from rightpool.planning.work.verification import verify
 from rightpool.reporting.decision_texts import decision_text
-from tests.unit.planning.invented_work import Serving, ServingSpec
+from tests.unit.planning.invented_work import Serving, ServingSpec, StartThenStop
 from tests.unit.planning.jobs import AUTO, NOW, changed, judged, running, spec
 from tests.unit.prediction.fixtures import A100, profile
 
@@ -28,8 +30,9 @@ HOURS = 3600.0
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its row in the registry."""
+    """Its rows in the registries."""
     monkeypatch.setattr(registry, "WORKS", (Serving(), *registry.WORKS))
+    monkeypatch.setattr(handovers, "HANDOVERS", {**handovers.HANDOVERS, Serving: StartThenStop()})
 
 
 def serving(requests: float, *, chips: int = 4, rate: float = 1000.0) -> Job:
@@ -58,6 +61,26 @@ def test_it_moves_without_a_save() -> None:
     """What never saves and loses all by a stop is moved by its user alone."""
     assert judged(serving(200.0)).decision.reason is not Reason.NOT_CHECKPOINTABLE
     assert outlook(serving(200.0), 1000.0, NOW).restart == 0.0
+
+
+def test_two_revisions_are_there_until_the_new_one_runs() -> None:
+    """The other way round, what is left would be ended first."""
+    job = serving(200.0)
+    states = dict(job.observed.revisions)
+    begun: list[Phase] = []
+    assessment = judged(job)
+    for _ in range(3):
+        job = advance(job, assessment, AUTO, NOW, decision_text)
+        migration = job.state.migration
+        assert migration is not None and job.state.revision is not None
+        begun.append(migration.phase)
+        if migration.phase is Phase.DRAINING:
+            wanted = [command.ref.revision for command in commands(job) if isinstance(command, EnsureRevision)]
+            assert wanted == [1, 2] and not any(isinstance(command, EndRevision) for command in commands(job))
+            states[2] = RevisionState(2, True, active=1, running=migration.target.placement.replicas)
+            job = changed(job, revisions=states)
+    assert begun == [Phase.PLANNED, Phase.DRAINING, Phase.WARMING_UP]
+    assert EndRevision(1) in commands(job)
 
 
 def test_it_never_ends() -> None:

@@ -16,6 +16,7 @@ from rightpool.planning.judge.silence import LONGEST_SILENCE_SECONDS, longest_si
 from rightpool.planning.judge.verdict import Verdict
 from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.moves.handovers import handover_of
 from rightpool.planning.moves.migration_texts import stays_text, verified_text
 from rightpool.planning.moves.setback import NoStep, NothingProven, NotRunning, ProgramFailed, StoppedByQueue
 from rightpool.planning.offers.targets.registry import yardstick_of
@@ -288,7 +289,5 @@ def _turned_back(
         failure=failure,
         failure_message=message,
         baseline_rates=(),
-        saved_before=job.observed.checkpoint_at,
-        saved_at=None,
     )
-    return with_phase(job, migration, Phase.CHECKPOINTING if save_first else Phase.DRAINING, now)
+    return handover_of(job).begin(job, migration, now, save=save_first)

@@ -12,10 +12,10 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.moves.ending import end_migration, with_phase
+from rightpool.planning.moves.ending import end_migration
+from rightpool.planning.moves.handovers import handover_of
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision
 from rightpool.planning.offers.evidence import SourceNotHeld
-from rightpool.planning.work.unsaved import late_save
 
 if TYPE_CHECKING:
     from rightpool.planning.offers.assessment import Assessment
@@ -83,14 +83,7 @@ def begin(job: Job, migration: Migration, assessment: Assessment | None, edited:
         return end_migration(job, migration, Outcome.HELD, Reason.INVALID_VARIANT, now)
     if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
         return job
-    # With the save that came too late for the last attempt it leaves: asked for another one, it would be ended in that.
-    migration = replace(
-        migration,
-        saved_before=job.observed.checkpoint_at,
-        saved_at=late_save(job, now),
-        last_rate=job.observed.last_rate,
-    )
-    return with_phase(job, migration, Phase.CHECKPOINTING, now)
+    return handover_of(job).begin(job, replace(migration, last_rate=job.observed.last_rate), now)
 
 
 def awaits_check(job: Job, vendor: str | None) -> bool:

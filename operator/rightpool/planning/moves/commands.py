@@ -8,6 +8,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.value_object import value_object
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.handovers import handover_of
 
 
 @value_object
@@ -89,17 +90,20 @@ def commands(job: Job) -> tuple[Command, ...]:
         # A mistake in the template is reported at once, and not when there are chips for it.
         checks = (*_template_checked(job, None), *_variants_checked(job))
         return (*(EndRevision(number) for number in sorted(earlier)), *checks)
-    # What is to be there in every phase of a migration: the place of a job changes when nothing is left where it was.
     here = job.state.revision
     migration = job.state.migration
     pause = job.state.pause
     # Pods that run are asked for a save first, which takes a state that is written down.
     suspend = pause.stopping if pause is not None else job.spec.suspend and not _runs(job, migration)
-    leaves = migration is not None and migration.phase is Phase.DRAINING
-    wanted: list[Command] = [EndRevision(here.revision)] if leaves else _ensured(job, here, suspend)
+    handover = handover_of(job)
+    there = handover.there(here, migration)
+    leaves = here not in there
+    wanted: list[Command] = [EndRevision(here.revision)] if leaves else []
+    for ref in there:
+        wanted += _ensured(job, ref, suspend)
     if migration is not None and migration.phase is Phase.PLANNED and migration.action is Action.UPDATE:
         wanted += _template_checked(job, migration.target)
-    if migration is not None and migration.phase is Phase.CHECKPOINTING and migration.saved_at is None and not suspend:
+    if migration is not None and handover.saves(migration) and migration.saved_at is None and not suspend:
         wanted.append(RequestCheckpoint(here.revision, migration.id))
     if pause is not None and not pause.stopping:
         wanted.append(RequestCheckpoint(here.revision, f"pause-{pause.since:.0f}"))
@@ -117,7 +121,7 @@ def commands(job: Job) -> tuple[Command, ...]:
     strays = [
         r.revision
         for r in job.observed.revisions.values()
-        if r.exists and not r.succeeded and r.revision != here.revision
+        if r.exists and not r.succeeded and r.revision not in {here.revision, *(ref.revision for ref in there)}
     ] + earlier
     if strays:
         ends = tuple(EndRevision(number) for number in sorted(strays))

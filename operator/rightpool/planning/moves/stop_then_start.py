@@ -11,11 +11,13 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
+from rightpool.api.revision import Revision
 from rightpool.planning.books.accounting import departed
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.baseline import with_baseline
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.moves.handover import Handover
 from rightpool.planning.moves.migration_texts import unsaved_text
 from rightpool.planning.moves.setback import ChipsTaken, EndUnknown, NeverStarted
 from rightpool.planning.work.idling import hangs
@@ -26,23 +28,41 @@ from rightpool.planning.work.saving import (
     saves_when_asked,
     waited_for_save,
 )
+from rightpool.planning.work.unsaved import late_save
 
 # Kubernetes says within seconds how a child has ended whose pods have.
 FINISHING_SECONDS = 600.0
 
-HANDOVER = frozenset({Phase.CHECKPOINTING, Phase.DRAINING})
 
+class StopThenStart(Handover):
+    """First a save, then the end of what is left, then the target."""
 
-def hand_over(job: Job, migration: Migration, edited: bool, taken: bool, now: float) -> Job:
-    """One step of a migration in a phase of `HANDOVER`. edited: whether the workload is another than was planned.
-    taken: whether others have got the chips that it is to go to, while its save was waited for."""
-    if migration.phase is Phase.CHECKPOINTING:
+    phases = frozenset({Phase.CHECKPOINTING, Phase.DRAINING})
+
+    def begin(self, job: Job, migration: Migration, now: float, *, save: bool = True) -> Job:
+        """With the save that came too late for the last attempt it leaves: asked for another one, it would be ended in
+        that."""
+        saved_at = None if migration.rolling_back else late_save(job, now)
+        migration = replace(migration, saved_before=job.observed.checkpoint_at, saved_at=saved_at)
+        return with_phase(job, migration, Phase.CHECKPOINTING if save else Phase.DRAINING, now)
+
+    def step(self, job: Job, migration: Migration, edited: bool, taken: bool, now: float) -> Job:
+        """Until the old Revision is gone."""
+        if migration.phase is Phase.DRAINING:
+            return _draining(job, migration, edited, now)
         if taken and not migration.rolling_back:
             text = ChipsTaken(migration.target.placement, now - migration.phase_since).text()
             migration = replace(migration, message=text)
             return end_migration(job, migration, Outcome.HELD, Reason.WAITING_FOR_CAPACITY, now)
         return _checkpointing(job, migration, edited, now)
-    return _draining(job, migration, edited, now)
+
+    def saves(self, migration: Migration) -> bool:
+        """Before it ends."""
+        return migration.phase is Phase.CHECKPOINTING
+
+    def there(self, current: Revision, migration: Migration | None) -> tuple[Revision, ...]:
+        """The place of a job changes when nothing is left where it was."""
+        return () if migration is not None and migration.phase is Phase.DRAINING else (current,)
 
 
 def _checkpointing(job: Job, migration: Migration, edited: bool, now: float) -> Job:

@@ -27,10 +27,10 @@ from rightpool.planning.moves.arrival import arrive, with_size_measured
 from rightpool.planning.moves.beginning import Why, begin, with_decision
 from rightpool.planning.moves.disruptions import failed_by_disruption, started_again, with_disruption
 from rightpool.planning.moves.ending import end_migration
+from rightpool.planning.moves.handovers import handover_of
 from rightpool.planning.moves.pauses import with_pause
 from rightpool.planning.moves.rescues import with_rescue
 from rightpool.planning.moves.setback import FailedWhenSaving
-from rightpool.planning.moves.stop_then_start import HANDOVER, hand_over
 from rightpool.planning.moves.trace import abandoned, with_trace
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.readiness import COMPLETED
@@ -87,7 +87,7 @@ def _ended(job: Job, now: float) -> Job | None:
     has not ended."""
     if job.state.revision is None:
         return None
-    migration = job.state.migration
+    migration, handover = job.state.migration, handover_of(job)
     state = job.revision(job.state.revision.revision)
     if work_of(job.spec).has_ended(state):
         return _finished(job, COMPLETED, now)
@@ -96,11 +96,11 @@ def _ended(job: Job, now: float) -> Job | None:
         migration is not None
         and migration.promises
         and migration.phase
-        in (HANDOVER if migration.rolling_back else (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING))
+        in (handover.phases if migration.rolling_back else (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING))
     )
     if not state.failed:
         return None
-    leaving = migration is not None and migration.phase in HANDOVER
+    leaving = migration is not None and migration.phase in handover.phases
     if failed_by_disruption(job, state):
         return None if leaving else started_again(job, now)
     return None if on_trial else _finished(job, FAILED, now)
@@ -109,7 +109,7 @@ def _ended(job: Job, now: float) -> Job | None:
 def _finished(job: Job, how: str, now: float) -> Job:
     if job.state.migration is not None:
         migration, reason = job.state.migration, Reason.JOB_COMPLETED if how == COMPLETED else Reason.JOB_FAILED
-        if how == FAILED and migration.phase is Phase.CHECKPOINTING:
+        if how == FAILED and handover_of(job).saves(migration):
             migration = replace(migration, message=f"{migration.message}; {FailedWhenSaving().text()}")
         job = end_migration(job, migration, Outcome.SUPERSEDED, reason, now)
     job = finished(job, now)
@@ -146,9 +146,10 @@ def _step(
     edited = job.workload_hash_of(migration.target) != migration.target.workload_hash
     if migration.phase is Phase.PLANNED:
         return begin(job, migration, assessment, edited, now)
-    if migration.phase in HANDOVER:
+    handover = handover_of(job)
+    if migration.phase in handover.phases:
         taken = assessment is not None and assessment.withdrawn
-        return hand_over(job, migration, edited, taken, now)
+        return handover.step(job, migration, edited, taken, now)
     awaits_verdict = migration.promises and not migration.rolling_back
     if edited or (job.spec.suspend and not awaits_verdict):
         # The target exists already: the job is there now, and the user's wish is the next decision.
