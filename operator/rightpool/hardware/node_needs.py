@@ -97,6 +97,8 @@ class NodeNeeds(NamedTuple):
     """Its own, each as sorted pairs."""
     volumes: tuple[Terms, ...] = ()
     """Required node affinity of the volumes that its claims are bound to, sorted."""
+    apart: str = ""
+    """Label whose value all nodes of one unit of pods have, and no others'. Empty: units may be mixed."""
 
     @classmethod
     def of(cls, template: Mapping[str, Any]) -> NodeNeeds:
@@ -114,13 +116,17 @@ class NodeNeeds(NamedTuple):
 
     def bound_to(self, volumes: Iterable[Terms]) -> NodeNeeds:
         """The same with volumes that can be used on some nodes alone."""
-        return _shared(*self[:4], tuple(sorted(set(volumes))))
+        return _shared(*self[:4], tuple(sorted(set(volumes))), self.apart)
+
+    def kept_apart(self, label: str) -> NodeNeeds:
+        """The same with units that are kept apart by a label, which every node must have then."""
+        return _shared(*self[:5], label)
 
     @property
     def aspects(self) -> frozenset[Aspect]:
         """What has to be known of nodes to answer."""
         asks = (ask for terms in (self.terms, *self.volumes) for term in terms for ask in term)
-        keys = {key for key, _ in self.labels} | {ask.key for ask in asks}
+        keys = {key for key, _ in self.labels} | {ask.key for ask in asks} | ({self.apart} if self.apart else set())
         found: set[Aspect] = {("label", key) for key in keys} | {("resource", name) for name, _ in self.requests}
         return frozenset(found | ({("taint", "")} if self.tolerations else set()))
 
@@ -129,8 +135,11 @@ class NodeNeeds(NamedTuple):
         return tuple(label for label in self.labels if label not in labels)
 
     def drawn(self, labels: Labels) -> bool:
-        """Whether the node affinity holds on nodes with these labels, and that of every volume."""
+        """Whether the node affinity holds on nodes with these labels, and that of every volume, and units can be kept
+        apart by them."""
         values = dict(labels)
+        if self.apart and self.apart not in values:
+            return False
         return all(meets(terms, values) for terms in (self.terms, *self.volumes) if terms)
 
     def short_of(self, shape: NodeShape) -> tuple[str, int, int] | None:

@@ -231,12 +231,12 @@ def _program(spec: ProfiledJobSpec, workload: Workload) -> tuple[str, NodeNeeds]
 def _needs(pod_set: PodSet, *, profiled: bool) -> NodeNeeds:
     """As the pods are built, with the profiler. What it requests by itself no node is too small for."""
     needs = NodeNeeds.of(pod_set.template)
-    if not profiled or not needs.requests:
-        return needs
-    try:
-        return NodeNeeds.of(inject(pod_set.template, pod_set.chip_container, _PROFILER, pod_set.chips))
-    except InvalidTemplate:
-        return needs  # who builds it says so
+    if profiled and needs.requests:
+        try:
+            needs = NodeNeeds.of(inject(pod_set.template, pod_set.chip_container, _PROFILER, pod_set.chips))
+        except InvalidTemplate:
+            pass  # who builds it says so
+    return needs.kept_apart(pod_set.apart) if pod_set.apart else needs
 
 
 def _variants(spec: ProfiledJobSpec) -> tuple[VendorProgram, ...]:

@@ -24,6 +24,10 @@ class PodSet(NamedTuple):
     chips: int = 1
     """Chips of each pod at the start; 0: its pods get none, and stay as many as they are."""
 
+    apart: str = ""
+    """Label of nodes that its units, such as the Jobs of a JobSet, are kept apart by: the nodes of one have one value,
+    which no other's have. Empty: they may be mixed."""
+
     @property
     def scaled(self) -> bool:
         """Whether the placement says how many pods there are, where, and with how many chips. So it is of one set."""

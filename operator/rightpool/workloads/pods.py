@@ -100,7 +100,8 @@ def _scaled(
     # The resolver adds the cluster's domain, which need not be cluster.local.
     domain = f"{pod_spec(template)['subdomain']}.{owner.namespace}.svc"
     named = [f"{host}.{domain}" for host in hosts.pods]
-    slices = slice_env(placement, pool, named, index)
+    units = hosts.units and hosts.units._replace(pods=[f"{host}.{domain}" for host in hosts.units.pods])
+    slices = slice_env(placement, pool, named, index, units)
     _without_env(container, {variable["name"] for variable in slices})
     set_default_env(container, [*rendezvous_env(placement, named, index), *slices])
     if injection is None:

@@ -13,6 +13,23 @@ MASTER_PORT: Final = 29500  # the default of torch.distributed
 JAX_PORT: Final = 8476  # the default of jax.distributed on TPU pods
 
 
+UNIT: Final = "$UNIT"
+"""In a host name, the place of the number of the pod's unit."""
+
+
+class Units(NamedTuple):
+    """Equal groups of pods, each of which may be on a slice of its own, such as the Jobs of a JobSet."""
+
+    number: str
+    """Path of the field that numbers a pod's unit, from 0."""
+
+    within: str
+    """Path of the field that numbers a pod within its unit, from 0."""
+
+    pods: Sequence[str]
+    """Host names of the pods of one, without the Service's."""
+
+
 class Hosts(NamedTuple):
     """By which names the pods of a Revision find each other."""
 
@@ -21,6 +38,9 @@ class Hosts(NamedTuple):
 
     pods: Sequence[str]
     """Host names of the scaled pods without the Service's, by rank."""
+
+    units: Units | None = None
+    """Of pods that no single field numbers."""
 
 
 def _value(name: str, value: object) -> dict[str, Any]:
@@ -59,24 +79,33 @@ def _jax(placement: Placement, leader: str, index: str | None) -> list[dict[str,
     ]
 
 
-def slice_env(placement: Placement, pool: Pool, hosts: Sequence[str], index: str | None) -> list[dict[str, Any]]:
-    """Variables for the vendor's runtime on a slice of several nodes, or on several slices of one node each.
+def slice_env(
+    placement: Placement, pool: Pool, hosts: Sequence[str], index: str | None, units: Units | None = None
+) -> list[dict[str, Any]]:
+    """Variables for the vendor's runtime on a slice of several nodes, and on several slices.
 
     They follow the placement, and hold in the place of the template's own, which may be another controller's. Several
-    slices of several nodes are not offered, because no field of a pod numbers it within its slice.
+    slices of several nodes need units: else no field of a pod numbers it within its slice.
     """
-    names = pool.accelerator.vendor.slice_variables
-    if names is None or placement.replicas < 2:
+    names, each = pool.accelerator.vendor.slice_variables, pool.hosts_per_slice
+    if names is None or pool.slice is None or placement.replicas < 2 or placement.replicas % each:
         return []
-    if placement.replicas == pool.hosts_per_slice:
-        return [*_index(names.host_index, index), _value(names.host_names, ",".join(hosts))]
-    if pool.slice is None or pool.hosts_per_slice > 1:
-        return []
-    return [
-        _value(names.slices, placement.replicas),
-        *_index(names.slice_index, index),
-        _value(names.coordinator, hosts[0]),
-    ]
+    number, within, own = index, index, hosts
+    if each < placement.replicas and each > 1:
+        if units is None or len(units.pods) != each:
+            return []
+        number, within = units.number, units.within
+        own = [name.replace(UNIT, f"$({names.slice_index})") for name in units.pods]  # which is set above them
+    variables = []
+    if each < placement.replicas:
+        variables = [
+            _value(names.slices, placement.replicas // each),
+            *_index(names.slice_index, number),
+            _value(names.coordinator, hosts[0]),
+        ]
+    if each > 1:
+        variables += [*_index(names.host_index, within), _value(names.host_names, ",".join(own))]
+    return variables
 
 
 def rendezvous_env(placement: Placement, hosts: Sequence[str], index: str | None) -> list[dict[str, Any]]:

@@ -343,7 +343,35 @@ def test_slices_of_several_hosts_are_not_joined(reports: Reports) -> None:
     assert judged(one.job, pools).decision.target == Placement(name, 16, 2), "pods are numbered within it"
     found = find(judged(two.job, pools), name)
     assert reason(judged(two.job, pools), name) is RejectionReason.SLICES_APART
-    assert "a job has one slice of 16 chips" in verdict_text(found)
+    assert "several need a JobSet with exclusive-topology cloud.google.com/gke-nodepool" in verdict_text(found)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_slices_of_several_hosts_are_joined_where_each_has_pods_of_its_own(reports: Reports, own: bool) -> None:
+    key = "cloud.google.com/gke-nodepool" if own else "topology.kubernetes.io/zone"
+    for index in range(4):
+        labels = reports.nodes[f"tpu-v5e-{index}"]["metadata"]["labels"]
+        labels["cloud.google.com/gke-tpu-topology"] = "4x4"
+        labels["cloud.google.com/gke-nodepool"] = f"slice-{index // 2}"
+    (body,) = reports.objects("12", "ProfiledJob")
+    job = body["spec"]["workload"].pop("job")
+    about = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": key}}
+    role = {"name": "slice", "replicas": 2, "template": {"metadata": about, "spec": {"parallelism": 2, **job}}}
+    chips = role["template"]["spec"].pop("chipsPerReplica")
+    body["spec"]["workload"]["jobSet"] = {"chipsPerReplica": chips, "template": {"replicatedJobs": [role]}}
+    body["spec"]["placement"] = {}
+    body["metadata"] |= {"uid": "uid-1", "generation": 1, "creationTimestamp": "2027-01-01T00:00:00Z"}
+    stored = read_job(body)
+    assert stored.job.invalid is None
+    every = reports.pools(stored)
+    assert "has cloud.google.com/gke-nodepool, by" in verdict_text(find(judged(stored.job, every), "a100")) or not own
+    pools = {name: pool for name, pool in every.items() if pool.hosts_per_slice == 2}
+    (name,) = pools
+    decided = judged(stored.job, pools)
+    if own:
+        assert decided.decision.target == Placement(name, 32, 4)
+    else:
+        assert reason(decided, name) is RejectionReason.SLICES_APART, "both slices may be in one zone"
 
 
 def test_the_leader_may_end_the_job(reports: Reports) -> None:

@@ -61,7 +61,7 @@ def _of_pool(shape: Shape, pool: Pool, vendor: Vendor) -> list[Option]:
 def sizes(shape: Shape, pool: Pool) -> list[tuple[int, int]]:
     """(chips, replicas) that the job can use and the pool can give, smallest first, the asked size among them. A job of
     fixed size has the pods that it asks for, or none."""
-    pool = within_slice(open_to(shape, pool))
+    pool = within_slice(shape, open_to(shape, pool))
     if shape.keeps_pods:
         return [(shape.chips, shape.replicas)] if gives(pool, shape.replicas, shape.chips_per_replica) else []
     each, tensor, asked = shape.chips_per_replica, shape.tensor, shape.chips

@@ -22,6 +22,7 @@ from rightpool.planning.offers.pool_rejection import (
     NodesTainted,
     NoSize,
     NoSpot,
+    NotKeptApart,
     OtherVendor,
     PoolDenied,
     PoolNotAllowed,
@@ -186,6 +187,8 @@ def _elsewhere(
     for terms in needs.volumes:
         if not any(meets(terms, labels, others=others) for labels in there):
             return VolumeElsewhere(pool.name, terms)
+    if needs.apart and not others and not any(needs.apart in labels for labels in there):
+        return NotKeptApart(pool.name, needs.apart)
     return None
 
 
@@ -216,10 +219,13 @@ def bounds_gate(shape: Shape, count: int) -> Rejection | None:
     return None
 
 
-def within_slice(pool: Pool) -> Pool:
-    """The pool with no more chips than one job may have of it: of hosts that must be numbered within their slice, those
-    of one."""
-    if pool.hosts_per_slice == 1 or pool.slice is None or pool.accelerator.vendor.slice_variables is None:
+def within_slice(shape: Shape, pool: Pool) -> Pool:
+    """The pool with no more chips than the job may have of it: of hosts that must be numbered within their slice, those
+    of one, unless it has units that each keep to a slice."""
+    vendor = pool.accelerator.vendor
+    if pool.hosts_per_slice == 1 or pool.slice is None or vendor.slice_variables is None:
+        return pool
+    if shape.needs_on(vendor.name).apart == vendor.slice_label:
         return pool
     there = min(pool.total, pool.slice.chips)
     return replace(pool, total=there, growable=min(pool.growable, pool.slice.chips - there))
@@ -228,8 +234,8 @@ def within_slice(pool: Pool) -> Pool:
 def no_size(shape: Shape, pool: Pool) -> Rejection:
     """The pool can't give any size that the job can use."""
     pool = open_to(shape, pool)
-    if pool.slice is not None and shape.low > pool.slice.chips and within_slice(pool) is not pool:
-        return SlicesApart(pool.name, pool.hosts_per_slice, pool.slice.chips)
+    if pool.slice is not None and shape.low > pool.slice.chips and within_slice(shape, pool) is not pool:
+        return SlicesApart(pool.name, pool.hosts_per_slice, pool.slice.chips, pool.accelerator.vendor.slice_label)
     unit = pool.chips_per_node if pool.slice is None else pool.slice.chips
     kept = size_kept(shape)
     if kept is not None and not shape.fixed:

@@ -224,6 +224,20 @@ class NoSpot(RuledOut):
 
 
 @dataclass(frozen=True, slots=True)
+class NotKeptApart(RuledOut):
+    """Nodes without the label by which units of pods are kept apart."""
+
+    reason = RejectionReason.NODE_SELECTOR
+    pool: str
+    """Name of the AcceleratorPool."""
+    label: str
+    """Name of the label."""
+
+    def text(self) -> str:
+        return f"no node of {self.pool} has {self.label}, by which exclusive-topology keeps pods apart: label them"
+
+
+@dataclass(frozen=True, slots=True)
 class SlicesApart(RuledOut):
     """More chips than a slice of several hosts has."""
 
@@ -234,11 +248,13 @@ class SlicesApart(RuledOut):
     """Of a slice."""
     chips: int
     """Of a slice."""
+    label: str
+    """Whose value the hosts of one slice have in common."""
 
     def text(self) -> str:
         return (
-            f"{self.pool} gives slices of {self.hosts} hosts, and pods can't be numbered within several of them: a job "
-            f"has one slice of {chips(self.chips)}"
+            f"a slice of {self.pool} has {self.hosts} hosts and {chips(self.chips)}: several need a JobSet with "
+            f"exclusive-topology {self.label}"
         )
 
 

@@ -29,7 +29,7 @@ class RejectionReason(StrEnum):
     CAPACITY_NOT_SELECTABLE = "CapacityNotSelectable"  # spot and on-demand in one pool, which its kind can't tell apart
     SIZE_NOT_OFFERED = "SizeNotOffered"  # the pool can't give that many chips in whole nodes or slices
     VOLUME_ELSEWHERE = "VolumeElsewhere"  # a volume that it mounts is bound to other nodes, such as those of a zone
-    SLICES_APART = "SlicesApart"  # its pods would be on several slices of several hosts, where they can't be numbered
+    SLICES_APART = "SlicesApart"  # its pods would be mixed on several slices of several hosts
     TENSOR_SPLIT = "TensorSplit"  # chips that share the matrices of a layer would not be on one fast link
     MEMORY = "InsufficientMemory"  # peak use does not fit the chip
     PRECISION = "PrecisionUnsupported"  # the chip does not have the arithmetic that the program uses

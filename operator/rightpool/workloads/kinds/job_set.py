@@ -24,7 +24,7 @@ from rightpool.workloads.owner import Owner
 from rightpool.workloads.placed import chips_in, place_template, template_settings
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
-from rightpool.workloads.rendezvous import Hosts
+from rightpool.workloads.rendezvous import UNIT, Hosts, Units
 from rightpool.workloads.resources import NO_CHIPS, asks_for_chips, take_chips
 from rightpool.workloads.template import InvalidTemplate, mapping_in, normalised, objects_in, pod_spec
 
@@ -33,6 +33,7 @@ JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
 _NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 _UID: Final = "jobset.sigs.k8s.io/jobset-uid"
 _ROLE: Final = "jobset.sigs.k8s.io/replicatedjob-name"
+_EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _INDEX_OF_POD: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _INDEX_OF_JOB: Final = "metadata.annotations['jobset.sigs.k8s.io/job-index']"
 
@@ -55,6 +56,7 @@ class JobSetKind:
                 workload.chip_container if role is trained else None,
                 pods_of(role),
                 workload.chips_per_replica if role is trained else 0,
+                _apart(role),
             )
             for role in _roles(spec)
         )
@@ -90,10 +92,13 @@ class JobSetKind:
         child, pods = child_name(owner.name, ref.revision), ref.placement.replicas
         jobs = _jobs(workload, pods, pool)
         each = pods // jobs
-        names = [f"{child}-{trained['name']}-{job}-{pod}" for job in range(jobs) for pod in range(each)]
+        of_role = f"{child}-{trained['name']}"
+        names = [f"{of_role}-{job}-{pod}" for job in range(jobs) for pod in range(each)]
         check_names(owner.name, child, *names)
         index = _INDEX_OF_POD if jobs == 1 else _INDEX_OF_JOB if each == 1 else None
-        templates = pod_templates(owner, self.pod_sets(workload), ref, pool, injection, Hosts(child, names), index)
+        units = Units(_INDEX_OF_JOB, _INDEX_OF_POD, [f"{of_role}-{UNIT}-{pod}" for pod in range(each)])
+        hosts = Hosts(child, names, units)
+        templates = pod_templates(owner, self.pod_sets(workload), ref, pool, injection, hosts, index)
         for role in _roles(spec):
             _job(role)["template"] = templates[role["name"]]
             pod_spec(templates[role["name"]]).setdefault("restartPolicy", "OnFailure")  # as JobSet does
@@ -237,6 +242,13 @@ def _path(role: Mapping[str, Any]) -> str:
 def _job(role: dict[str, Any]) -> dict[str, Any]:
     """The spec of a role's Jobs."""
     return mapping_in(mapping_in(role, "template", _path(role)), "spec", f"{_path(role)}.template")
+
+
+def _apart(role: dict[str, Any]) -> str:
+    """The label that JobSet keeps a role's Jobs apart by."""
+    path = f"{_path(role)}.template"
+    metadata = mapping_in(mapping_in(role, "template", _path(role)), "metadata", path)
+    return str(mapping_in(metadata, "annotations", f"{path}.metadata").get(_EXCLUSIVE, ""))
 
 
 def _jobs(workload: JobSetWorkload, pods: int, pool: Pool) -> int:

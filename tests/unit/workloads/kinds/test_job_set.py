@@ -105,6 +105,32 @@ def test_a_job_is_a_slice_where_there_are_slices() -> None:
     assert hosts == [f"bert-r3-slice-0-{pod}.bert-r3.research.svc" for pod in range(4)]
 
 
+def test_each_of_several_slices_finds_its_own_hosts_and_the_first_of_all() -> None:
+    two = env(built(work(role("slice", 2, 4)), ref=ref(32, 8, pool="v5e"), pool=TPU_POOL), "slice")
+    assert two["MEGASCALE_NUM_SLICES"] == "2"
+    assert two["MEGASCALE_SLICE_ID"]["valueFrom"]["fieldRef"]["fieldPath"] == INDEX_OF_JOB
+    assert two["TPU_WORKER_ID"]["valueFrom"]["fieldRef"]["fieldPath"] == INDEX_OF_POD
+    assert two["MEGASCALE_COORDINATOR_ADDRESS"] == "bert-r3-slice-0-0.bert-r3.research.svc"
+    assert two["TPU_WORKER_HOSTNAMES"].split(",") == [
+        f"bert-r3-slice-$(MEGASCALE_SLICE_ID)-{pod}.bert-r3.research.svc" for pod in range(4)
+    ]
+    names = list(two)
+    assert names.index("MEGASCALE_SLICE_ID") < names.index("TPU_WORKER_HOSTNAMES"), "a variable refers to those above"
+    one = env(built(work(role("slice", 2, 4)), ref=ref(16, 4, pool="v5e"), pool=TPU_POOL), "slice")
+    assert "MEGASCALE_NUM_SLICES" not in one
+    hosts = [f"bert-r3-slice-0-{pod}.bert-r3.research.svc" for pod in range(4)]
+    assert one["TPU_WORKER_HOSTNAMES"].split(",") == hosts
+
+
+def test_by_which_label_its_jobs_are_kept_apart_is_said_by_the_role() -> None:
+    apart = role("slice", 2, 4)
+    apart["template"]["metadata"] = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "example.com/rack"}}
+    workload = work(LEADER, apart, role="slice")
+    assert [pod_set.apart for pod_set in JOB_SET.pod_sets(workload)] == ["", "example.com/rack"]
+    child = built(workload, ref=ref(32, 8, pool="v5e"), pool=TPU_POOL)
+    assert child["spec"]["replicatedJobs"][1]["template"]["metadata"] == apart["template"]["metadata"]
+
+
 def test_pods_find_the_first_by_the_names_that_jobset_gives_them() -> None:
     found = env(built(work(LEADER, WORKERS)))
     assert found["MASTER_ADDR"] == "bert-r3-workers-0-0.bert-r3.research.svc"
