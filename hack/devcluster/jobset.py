@@ -1,18 +1,11 @@
-"""JobSet in a running cluster, by the manifests of its own Go module.
+"""JobSet in a running cluster, by the manifests of its own Go module."""
 
-The controller runs as a process beside the API server instead of as the module's Deployment, with the rights of that
-one's service account. Its webhooks are called at a port of loopback, with a certificate of the cluster's own CA.
-"""
-
-import base64
-import shutil
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from devcluster import build, host, pki, probes
+from devcluster import build, controllers, host, probes
 from devcluster.kubectl import Kubectl
 from devcluster.processes import Program, Supervisor
 from devcluster.progress import Progress
@@ -38,35 +31,16 @@ def up(cluster: Cluster, progress: Progress) -> None:
 
 def _install(cluster: Cluster, kubectl: Kubectl) -> None:
     overlay = build.source(build.JOBSET, _MODULE) / "config" / "default"
-    kubectl.install(_adapted(cluster, yaml.safe_load_all(kubectl("kustomize", str(overlay)))))
-
-
-def _adapted(cluster: Cluster, objects: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    authority = base64.b64encode((pki.folder(cluster) / "ca.crt").read_bytes()).decode()
-    for item in objects:
-        if item["kind"] == "Deployment":
-            continue
-        for webhook in item.get("webhooks") or ():
-            path = webhook["clientConfig"]["service"]["path"]
-            url = f"https://127.0.0.1:{cluster.ports.jobset_webhook}{path}"
-            webhook["clientConfig"] = {"url": url, "caBundle": authority}
-        yield item
+    objects = yaml.safe_load_all(kubectl("kustomize", str(overlay)))
+    kubectl.install(controllers.called_at_loopback(cluster, objects, cluster.ports.jobset_webhook))
 
 
 def _program(cluster: Cluster) -> Program:
-    folder = cluster.state / "jobset"
-    health = f"{cluster.node_ip if host.is_root() else '127.0.0.1'}:{cluster.ports.jobset_health}"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    certificate = pki.server_certificate(cluster, "jobset")
-    for suffix, name in ((".crt", "tls.crt"), (".key", "tls.key")):
-        shutil.copy(certificate.with_suffix(suffix), folder / name)
-    settings = folder / "config.yaml"
+    folder, health = cluster.state / "jobset", controllers.address(cluster, cluster.ports.jobset_health)
+    controllers.certificate(cluster, "jobset", folder)
+    settings, kubeconfig = folder / "config.yaml", folder / "kubeconfig"
     settings.write_text(yaml.safe_dump(_configuration(cluster, folder, health), sort_keys=False))
-    kubeconfig = folder / "kubeconfig"
-    client = yaml.safe_load(pki.kubeconfig(cluster, "admin").read_text())
-    client["users"][0]["user"]["as"] = ACCOUNT
-    kubeconfig.touch(mode=0o600)
-    kubeconfig.write_text(yaml.safe_dump(client, sort_keys=False))
+    controllers.kubeconfig_as(cluster, ACCOUNT, kubeconfig)
     return Program(
         "jobset",
         (str(build.path(build.JOBSET)), f"--config={settings}"),

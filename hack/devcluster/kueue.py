@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from devcluster import build, host, pki, probes
+from devcluster import build, controllers, host, probes
 from devcluster.kubectl import Kubectl
 from devcluster.processes import Program, Supervisor
 from devcluster.progress import Progress
@@ -76,15 +76,12 @@ def _folder(cluster: Cluster) -> Path:
 
 
 def _program(cluster: Cluster) -> Program:
-    folder, health = _folder(cluster), f"{cluster.node_ip}:{cluster.ports.kueue_health}"
+    folder, health = _folder(cluster), controllers.address(cluster, cluster.ports.kueue_health)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     settings = folder / "config.yaml"
     settings.write_text(yaml.safe_dump(configuration(cluster, health), sort_keys=False))
     kubeconfig = folder / "kubeconfig"
-    client = yaml.safe_load(pki.kubeconfig(cluster, "admin").read_text())
-    client["users"][0]["user"]["as"] = _ACCOUNT
-    kubeconfig.touch(mode=0o600)
-    kubeconfig.write_text(yaml.safe_dump(client, sort_keys=False))
+    controllers.kubeconfig_as(cluster, _ACCOUNT, kubeconfig)
     return Program(
         "kueue",
         (str(build.path(build.KUEUE)), f"--config={settings}", "--feature-gates=VisibilityOnDemand=false"),
@@ -97,7 +94,7 @@ def _program(cluster: Cluster) -> Program:
 
 
 def configuration(cluster: Cluster, health: str) -> dict[str, Any]:
-    """What differs from Kueue's defaults. batch/v1 Jobs are all that it manages."""
+    """What differs from Kueue's defaults. It manages Jobs, and JobSets once JobSet is there."""
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -106,7 +103,7 @@ def configuration(cluster: Cluster, health: str) -> dict[str, Any]:
         "webhook": {"port": cluster.ports.kueue_webhook, "certDir": str(_folder(cluster) / "certificate")},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": True},
-        "integrations": {"frameworks": ["batch/job"]},
+        "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset"]},
     }
 
 

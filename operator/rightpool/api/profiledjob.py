@@ -185,11 +185,6 @@ class ProfiledJobSpec(ApiModel):
                 "pods of the role that trains ",
             ),
             Rule(
-                "!has(self.queueName) || !has(self.workload) || !has(self.workload.jobSet)",
-                "must not be set for a JobSet yet: remove it",
-                field=".queueName",
-            ),
-            Rule(
                 "has(self.workload) || has(self.workloadRef)",
                 "add it: it says what runs; or workloadRef, which names an object that runs already",
                 field=".workload",

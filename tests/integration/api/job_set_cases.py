@@ -76,7 +76,6 @@ JOB_SET_CASES: Final = (
         f"{_T}.network.enableDNSHostnames",
         "must not be false, since the pods of the role that trains find the first by its name",
     ),
-    Case("a queue", JOB_SET, {"spec.queueName": "research"}, "spec.queueName", "must not be set for a JobSet yet"),
     Case(
         "a JobSet of fewer chips than the least",
         JOB_SET,

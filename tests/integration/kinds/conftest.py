@@ -13,13 +13,11 @@ from devcluster import jobset
 from devcluster.cluster import Running
 from devcluster.progress import Progress
 from devcluster.spec import KINDS
-from rightpool.workloads.kinds.registry import optional_resources
 from tests.integration.faults.conftest import machines, process_pool, site, tenant
-from tests.integration.faults.site import NamespaceWatch
-from tests.integration.kueue.conftest import admission_policies
+from tests.integration.kueue.conftest import admission_policies, namespace_watch
 from tests.integration.runtime.conftest import client
 
-__all__ = ["client", "machines", "process_pool", "site", "tenant"]
+__all__ = ["client", "machines", "namespace_watch", "process_pool", "site", "tenant"]
 
 
 @pytest.fixture(scope="session")
@@ -36,13 +34,6 @@ def own_cluster() -> Iterator[Running]:
     yield running
     if not os.environ.get("KEEP"):
         clusters.down(KINDS)
-
-
-@pytest.fixture(scope="package")
-def namespace_watch(kubeconfig: Path, machines: None) -> Iterator[NamespaceWatch]:
-    watch = NamespaceWatch(kubeconfig, *optional_resources())
-    yield watch
-    watch.stop()
 
 
 @pytest.fixture(scope="session")

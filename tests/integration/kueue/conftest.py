@@ -11,19 +11,20 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster import build, kueue
+from devcluster import build, jobset, kueue
 from devcluster import cluster as clusters
 from devcluster.cluster import Running
 from devcluster.progress import Progress
 from devcluster.spec import KUEUE
 from rightpool.cluster.client import ClusterClient
-from tests.integration.faults.conftest import impatient, machines, namespace_watch, process_pool, site, tenant
-from tests.integration.faults.site import Site
+from rightpool.workloads.kinds.registry import optional_resources
+from tests.integration.faults.conftest import impatient, machines, process_pool, site, tenant
+from tests.integration.faults.site import NamespaceWatch, Site
 from tests.integration.kueue.queues import Queues
 from tests.integration.runtime.conftest import client
 from tests.integration.runtime.harness import ROOT
 
-__all__ = ["client", "impatient", "machines", "namespace_watch", "process_pool", "site", "tenant"]
+__all__ = ["client", "impatient", "machines", "process_pool", "site", "tenant"]
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +37,7 @@ def own_cluster() -> Iterator[Running]:
     if build.missing([build.KUEUE]):
         pytest.skip("Kueue is not built: `make kueue` builds it and runs these tests")
     running = clusters.up(KUEUE, Progress(quiet=True))
+    jobset.up(KUEUE, Progress(quiet=True))
     kueue.up(KUEUE, Progress(quiet=True))
     running.kubectl.apply(admission_policies())
     yield running
@@ -49,6 +51,13 @@ def admission_policies() -> list[Any]:
     command = [build.binary("helm"), "template", "rightpool", str(ROOT / "charts" / "rightpool"), only]
     rendered = subprocess.run([*command, "--kube-version=1.36"], check=True, capture_output=True, text=True).stdout
     return [document for document in yaml.safe_load_all(rendered) if document]
+
+
+@pytest.fixture(scope="package")
+def namespace_watch(kubeconfig: Path, machines: None) -> Iterator[NamespaceWatch]:
+    watch = NamespaceWatch(kubeconfig, *optional_resources())
+    yield watch
+    watch.stop()
 
 
 @pytest.fixture(scope="session")

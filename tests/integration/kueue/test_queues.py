@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.resources import EVENTS, PROFILED_JOBS
+from rightpool.workloads.kinds.registry import child_resources
 from rightpool.workloads.names import LABEL_QUEUE
 from tests.chaos.stream import StreamEvent
 from tests.integration.faults.fleet import A10G, A100, SIMULATION, Body, Tenant
@@ -36,7 +36,7 @@ class Suspensions:
         site.namespace_watch.listen(site.namespace, self._observe)
 
     def _observe(self, event: StreamEvent) -> None:
-        if event.resource is JOBS and event.kind != "DELETED":
+        if event.resource in child_resources() and event.kind != "DELETED":
             seen = self._seen.setdefault(event.body["metadata"]["name"], [])
             now = bool(event.body["spec"].get("suspend"))
             if seen[-1:] != [now]:
