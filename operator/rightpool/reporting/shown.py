@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from rightpool.planning.offers.assessment import Assessment
-from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.reporting.write_policy import ShownValues
 
 
 def shown_values(assessment: Assessment | None) -> ShownValues:
     """The alternative that the messages compare with: what would be taken, else the best of the others. And how well
     the job scales where it is."""
-    if assessment is None or not isinstance(assessment.evaluated, MeasuredJob):
+    if assessment is None:
         return {}
     candidate, current = assessment.decision.candidate or assessment.first, assessment.current
     if candidate is None or candidate.throughput is None:

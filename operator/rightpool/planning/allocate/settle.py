@@ -37,7 +37,6 @@ from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.evidence import Gathering, Limit, Outbid, SourceNotHeld, Suspected
 from rightpool.planning.offers.intent import Intent, demanded
-from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.select import select
 from rightpool.planning.work.outlook import ends_at
 
@@ -374,12 +373,11 @@ def _few_windows(job: Job, assessment: Assessment, evaluated: Evaluated, now: fl
         return None
     if intent is Intent.SAVE or not met:
         return baseline_limit(job, evaluated.saving(assessment.taken), now)
-    here, there = evaluated.current(), decision.candidate.throughput
-    if decision.reason is not Reason.DEADLINE_MISSED or there is None or here is None:
+    here, there, rest = evaluated.current(), decision.candidate.throughput, evaluated.outlook
+    if decision.reason is not Reason.DEADLINE_MISSED or there is None or here is None or rest is None:
         return None
-    assert isinstance(evaluated, MeasuredJob)
     slow = here.throughput
-    return deadline_limit(job, 0.0 if slow is None else slow.median, there, evaluated.outlook, now)
+    return deadline_limit(job, 0.0 if slow is None else slow.median, there, rest, now)
 
 
 def _acts(assessment: Assessment) -> bool:

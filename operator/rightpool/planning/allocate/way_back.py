@@ -9,7 +9,6 @@ from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.judge.verdict import windows_until_settled
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.evaluation import Evaluated
-from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.work.registry import work_of
 from rightpool.profiles.steadiness import pace
 
@@ -38,10 +37,10 @@ def price_of_return(job: Job, evaluated: Evaluated, candidate: Candidate) -> tup
     seconds = work_of(job.spec).pause_seconds(job) + (1 + slow + windows) * window
     current = evaluated.current()
     hourly = None if current is None else current.cost_per_hour
-    if not isinstance(evaluated, MeasuredJob) or kept <= 0 or hourly is None or candidate.throughput is None:
+    rest = evaluated.outlook
+    if rest is None or kept <= 0 or hourly is None or candidate.throughput is None:
         return 0.0, 0.0, seconds
     cost = hourly * kept / here.chips * seconds / HOUR
     worse = 1.0 - (1.0 if candidate.probability is None else candidate.probability)
-    horizon = float(evaluated.evaluation.running.numbers.horizon[evaluated.number])
-    worth = worse * _HALF_NORMAL * candidate.throughput.sd * evaluated.hour * horizon / HOUR
+    worth = worse * _HALF_NORMAL * candidate.throughput.sd * evaluated.hour * rest.horizon / HOUR
     return cost, worth, seconds

@@ -11,7 +11,6 @@ from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.intent import Intent
-from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.pool_gates import no_room
 from rightpool.planning.offers.rejection import KeptFree, OtherChosen, SuspectedPool
 from rightpool.planning.offers.shape import Shape
@@ -57,7 +56,7 @@ class Assessment:
     @property
     def faded(self) -> float | None:
         """The job's rate ÷ what it would be, were its pool as it was at its verdict; None where that is not known."""
-        return self.evaluated.faded if isinstance(self.evaluated, MeasuredJob) else None
+        return None if self.evaluated is None else self.evaluated.faded
 
     @property
     def current(self) -> Candidate | None:

@@ -28,6 +28,7 @@ from rightpool.planning.offers.experience import fleet_experience, ran_last
 from rightpool.planning.offers.gates import avoided
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.measured_job import MeasuredJob
+from rightpool.planning.offers.offers import NO_OFFERS, Offers
 from rightpool.planning.offers.pool_gates import placed_vendor
 from rightpool.planning.offers.readiness import (
     comparable_elsewhere,
@@ -43,7 +44,6 @@ from rightpool.planning.offers.running import evaluate_running
 from rightpool.planning.offers.shape import Shape, Terms
 from rightpool.planning.offers.start_order import Start, start_order
 from rightpool.planning.offers.targets.registry import TARGETS
-from rightpool.planning.offers.unmeasured_job import NOTHING, UnmeasuredJob, UnmeasuredOptions
 from rightpool.planning.work.fading import faded
 from rightpool.planning.work.outlook import good_until
 from rightpool.prediction.machines import Machines
@@ -77,6 +77,10 @@ def _isolated(fleet: Fleet, predictor: Predictor, jobs: list[Job], batch: Evalua
         return _isolated(fleet, predictor, jobs[:half], batch) | _isolated(fleet, predictor, jobs[half:], batch)
 
 
+# Where a job could be that was not measured; the rows that would be acted on, and where they are.
+_Start = tuple[Offers, Sequence[int], tuple[Placement, ...]]
+
+
 @value_object
 class _Part:
     """A job's part in the making."""
@@ -86,7 +90,7 @@ class _Part:
     """Set where the job was measured."""
     intent: Intent = Intent.NONE
     decision: Decision | None = None
-    unmeasured: UnmeasuredOptions = NOTHING
+    start: _Start = (NO_OFFERS, (), ())
     shown: bool = False
     disallowed: Rejection | None = None
 
@@ -99,7 +103,7 @@ class _Evaluating:
     register: Register = field(init=False)
     faded: dict[JobKey, float] = field(init=False)
     _orders: dict[tuple[object, ...], tuple[list[int], list[tuple[int, int]]]] = field(default_factory=dict)
-    _unmeasured_options: dict[tuple[object, ...], UnmeasuredOptions] = field(default_factory=dict)
+    _starts: dict[tuple[object, ...], _Start] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.register = Register(
@@ -128,12 +132,25 @@ class _Evaluating:
         for part in parts:
             job, until = part.job, good_until(part.job, now, deadline)
             if part.shape is not None:
-                intent = running.intents[number]
-                found[job.key] = MeasuredJob(evaluation, job, intent, until, None, number, self.faded.get(job.key, 1.0))
+                found[job.key] = MeasuredJob(
+                    evaluation,
+                    job,
+                    running.intents[number],
+                    until,
+                    None,
+                    running.offers,
+                    running.rows[number],
+                    running.wanted[number],
+                    running.places[number],
+                    faded=self.faded.get(job.key, 1.0),
+                    number=number,
+                )
                 number += 1
             else:
-                found[job.key] = UnmeasuredJob(
-                    evaluation, job, part.intent, until, part.decision, part.unmeasured, part.shown, part.disallowed
+                offers, wanted, places = part.start
+                rows, why = range(len(offers.option)), part.disallowed
+                found[job.key] = Evaluated(
+                    evaluation, job, part.intent, until, part.decision, offers, rows, wanted, places, part.shown, why
                 )
         return found
 
@@ -143,7 +160,7 @@ class _Evaluating:
         evaluation = Evaluation(self.register, running, self.fleet.now, self.batch)
         failure = Failure(f"{type(error).__name__}: {error}")
         decision = Decision(Action.HOLD, Reason.OPERATOR_FAILED, evidence=failure)
-        return UnmeasuredJob(evaluation, job, Intent.NONE, self.fleet.now, decision)
+        return Evaluated(evaluation, job, Intent.NONE, self.fleet.now, decision, NO_OFFERS, range(0), shown=False)
 
     # --- one job -----------------------------------------------------------------------------------------------------
 
@@ -173,10 +190,10 @@ class _Evaluating:
             return _Part(job, shape)
         if late(job, fleet.policy, fleet.now):
             part = self._start(job, shape)
-            if part.unmeasured.wanted:
+            if part.start[1]:
                 return part
         hold = Decision(Action.HOLD, gap.reason, evidence=gap)
-        return _Part(job, decision=hold, unmeasured=self._unmeasured(job, shape, gap), shown=True)
+        return _Part(job, decision=hold, start=self._unmeasured(job, shape, gap), shown=True)
 
     def _without_pool(self, job: Job, shape: Shape) -> _Part:
         """Of a job whose pool is not there. What runs is left alone; what can't start is started elsewhere."""
@@ -188,7 +205,7 @@ class _Evaluating:
             gone = PoolGone(pool, problem, runs)
             return _Part(job, decision=Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, evidence=gone))
         part = self._start(job, shape)
-        if part.unmeasured.wanted:
+        if part.start[1]:
             return part
         gone = PoolGone(pool, problem, runs, NoPoolFits(tuple(sorted(self.fleet.pools))))
         return replace(part, decision=Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, evidence=gone))
@@ -197,32 +214,33 @@ class _Evaluating:
         return self._without_measurements(job, shape, Intent.START)
 
     def _without_measurements(self, job: Job, shape: Shape, intent: Intent) -> _Part:
-        unmeasured = self._placements(job, shape, intent)
-        if unmeasured.wanted:
-            return _Part(job, intent=intent, unmeasured=unmeasured)
+        start = self._placements(job, shape, intent)
+        if start[1]:
+            return _Part(job, intent=intent, start=start)
         no_pool_fits = NoPoolFits(tuple(sorted(self.fleet.pools)))
         return _Part(
             job,
             intent=intent,
             decision=Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, evidence=no_pool_fits),
-            unmeasured=unmeasured,
+            start=start,
         )
 
-    def _unmeasured(self, job: Job, shape: Shape, gap: Gap) -> UnmeasuredOptions:
+    def _unmeasured(self, job: Job, shape: Shape, gap: Gap) -> _Start:
         """Everywhere else, and that nothing is known of it yet."""
         start = self._placements(job, shape, Intent.START)
         key = (id(start), gap)
-        found = self._unmeasured_options.get(key)
+        found = self._starts.get(key)
         if found is None:
             code = self.register.code(NotMeasured(gap))
-            gate = np.where(start.gate == NONE, code, start.gate)
+            offers = start[0]
+            gate = np.where(offers.gate == NONE, code, offers.gate)
             assert job.state.revision is not None
             here = self.register.find(job.state.revision.placement)
-            other = start.option != here
-            found = self._unmeasured_options[key] = UnmeasuredOptions(start.option[other], gate[other])
+            other = offers.option != here
+            found = self._starts[key] = (Offers.unmeasured(offers.option[other], gate[other]), (), ())
         return found
 
-    def _placements(self, job: Job, shape: Shape, intent: Intent) -> UnmeasuredOptions:
+    def _placements(self, job: Job, shape: Shape, intent: Intent) -> _Start:
         """In the order in which they would be tried. Jobs whose starts are equal share it."""
         fleet, revision = self.fleet, job.state.revision
         here = None if revision is None else revision.placement
@@ -234,8 +252,8 @@ class _Evaluating:
         else:
             wish = ran_last(job) if intent is Intent.START else None
             tried = avoided(job, fleet.now) if job.state.avoid else ()
-        found = (target.bars_start(job, fleet.now) for target in TARGETS if target.declared(job.spec.targets))
-        barred = next((rejection for rejection in found if rejection is not None), None)
+        bars = (target.bars_start(job, fleet.now) for target in TARGETS if target.declared(job.spec.targets))
+        barred = next((rejection for rejection in bars if rejection is not None), None)
         placed = placed_vendor(revision, current)
         terms = Terms.of(job.spec)
         key = (shape, terms, placed, wish, tried, barred)
@@ -251,16 +269,16 @@ class _Evaluating:
         # An edited job may stay where it is.
         left = -1 if here is None or intent is Intent.UPDATE else self.register.find(here)
         place = (*key, left)
-        unmeasured = self._unmeasured_options.get(place)
-        if unmeasured is None:
+        found = self._starts.get(place)
+        if found is None:
             kept = [number for number in order[0] if number != left]
-            unmeasured = self._unmeasured_options[place] = UnmeasuredOptions(
+            offers = Offers.unmeasured(
                 np.array([*kept, *(number for number, _ in order[1])], dtype=np.int64),
                 np.array([NONE] * len(kept) + [code for _, code in order[1]], dtype=np.int64),
-                tuple(range(len(kept))),
-                tuple(self.register.placements[number] for number in kept),
             )
-        return unmeasured
+            places = tuple(self.register.placements[number] for number in kept)
+            found = self._starts[place] = offers, range(len(kept)), places
+        return found
 
     def _as_it_is(self, job: Job, shape: Shape) -> bool:
         """Whether an edit of the size asks for what the job has already, as far as its pool can give it."""

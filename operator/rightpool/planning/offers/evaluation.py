@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,14 +11,15 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.tenant import tenant_of
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
-from rightpool.planning.offers.entries import Running
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.offers import Offers, Running
 from rightpool.planning.offers.pool_gates import home_vendor, placed_vendor
 from rightpool.planning.offers.register import Register
+from rightpool.planning.offers.rejection import Rejection
 from rightpool.planning.offers.scores import useful_share
 from rightpool.planning.offers.shape import Shape
 from rightpool.planning.offers.targets.target import JobTarget
-from rightpool.planning.work.outlook import interruption_seconds
+from rightpool.planning.work.outlook import Outlook, interruption_seconds
 from rightpool.prediction.columns import floats
 
 
@@ -45,8 +46,8 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evaluated(ABC):
-    """One job's part of an evaluation."""
+class Evaluated:
+    """One job's part of an evaluation. Of one that was not measured, by prices and specifications alone."""
 
     evaluation: Evaluation
     """Of the whole fleet, which this is a part of."""
@@ -59,32 +60,45 @@ class Evaluated(ABC):
     decision: Decision | None
     """Where none of the placements is decided on; None where `select` finds it from the columns."""
 
-    @property
-    @abstractmethod
-    def wanted(self) -> tuple[int, ...]:
-        """Entries that would be acted on, in order of preference."""
+    offers: Offers
+    """Where it could be, among those of other jobs."""
+    entries: range
+    """Its rows, the best first."""
+    wanted: Sequence[int] = ()
+    """Rows that would be acted on, in order of preference."""
+    places: tuple[Placement, ...] = ()
+    """Where these are."""
+    shown: bool = True
+    """Whether where it is counts as a candidate, too."""
+    disallowed: Rejection | None = None
+    """Why the user does not allow where a job is that was not measured."""
+    faded: float | None = None
+    """Its rate ÷ what it would be, were its pool as it was when the job was verified there; None of one that was not
+    measured."""
 
-    @property
-    @abstractmethod
-    def places(self) -> tuple[Placement, ...]:
-        """Where the wanted entries are."""
-
-    @property
-    @abstractmethod
-    def entries(self) -> range:
-        """All entries, the best first."""
-
-    @abstractmethod
     def placement(self, entry: int) -> Placement:
         """Where an entry is."""
+        return self.evaluation.register.placements[int(self.offers.option[entry])]
 
-    @abstractmethod
+    def saving(self, entry: int) -> float:
+        """Share of the current score that an entry saves; 0 where nothing was measured."""
+        return float(self.offers.saving[entry])
+
     def candidate(self, entry: int) -> Candidate:
         """One entry, with what rules it out whatever room there is."""
+        return self._unmeasured(self.placement(entry), self.evaluation.register.kept(int(self.offers.gate[entry])))
 
-    @abstractmethod
     def made_current(self) -> Candidate | None:
         """What `current` gives, made anew."""
+        revision = self.job.state.revision
+        return self._unmeasured(revision.placement, self.disallowed) if self.shown and revision is not None else None
+
+    def _unmeasured(self, placement: Placement, rejection: Rejection | None) -> Candidate:
+        vendor, home = self.vendors(placement)
+        price, chip = self.price(placement), self.chip(placement)
+        return Candidate(
+            placement, None, price, None, rejection=rejection, vendor=vendor, chip=chip, template_vendor=home
+        )
 
     def current(self) -> Candidate | None:
         """Where the job is; None before its first start, and where its pool is not known."""
@@ -100,13 +114,14 @@ class Evaluated(ABC):
         return None
 
     @property
+    def outlook(self) -> Outlook | None:
+        """What the rest of the job looks like; None where nothing was measured."""
+        return None
+
+    @property
     def nears(self) -> bool:
         """Whether what is wanted comes nearer to a target that is unreachable, and meets none."""
         return False
-
-    def saving(self, entry: int) -> float:
-        """Share of the current score that an entry saves; 0 where nothing was measured."""
-        return 0.0
 
     @property
     def hour(self) -> float:

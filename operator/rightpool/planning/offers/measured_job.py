@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import unit_of
 from rightpool.planning.offers.candidate import Candidate
-from rightpool.planning.offers.entries import Entries
 from rightpool.planning.offers.evaluation import Evaluated
 from rightpool.planning.offers.flops import PeakExceeded, flops_utilization, full_rate, peak_exceeded
 from rightpool.planning.offers.gates import GATES, TARGET_CODES
+from rightpool.planning.offers.offers import Offers
 from rightpool.planning.offers.register import COMPARED, FIRST_COMPARED, FIRST_KEPT, NONE
 from rightpool.planning.offers.rejection import Rejection
 from rightpool.planning.offers.rows import Row
@@ -27,26 +27,8 @@ from rightpool.prediction.predictor import ORIGINS
 class MeasuredJob(Evaluated):
     """One row of the running jobs, and its entries."""
 
-    number: int
+    number: int = field(kw_only=True)
     """Its place among the running jobs."""
-    faded: float = 1.0
-    """Its rate ÷ what it would be, were its pool as it was when the job was verified there."""
-
-    @property
-    def wanted(self) -> tuple[int, ...]:
-        """As the columns say."""
-        return self.evaluation.running.wanted[self.number]
-
-    @property
-    def places(self) -> tuple[Placement, ...]:
-        """As the columns say."""
-        return self.evaluation.running.places[self.number]
-
-    @property
-    def entries(self) -> range:
-        """Its rows."""
-        running = self.evaluation.running
-        return range(int(running.first[self.number]), int(running.last[self.number]))
 
     @property
     def unreachable(self) -> JobTarget | None:
@@ -65,14 +47,6 @@ class MeasuredJob(Evaluated):
     def nears(self) -> bool:
         """As the columns say."""
         return bool(self.evaluation.running.nears[self.number])
-
-    def placement(self, entry: int) -> Placement:
-        """By its number in the register."""
-        return self.evaluation.register.placements[int(self.evaluation.running.entries.option[entry])]
-
-    def saving(self, entry: int) -> float:
-        """Share of the current score."""
-        return float(self.evaluation.running.entries.saving[entry])
 
     @property
     def hour(self) -> float:
@@ -96,12 +70,12 @@ class MeasuredJob(Evaluated):
 
     def candidate(self, entry: int) -> Candidate:
         """By its columns."""
-        return self._candidate(self.evaluation.running.entries, entry, here=False)
+        return self._candidate(self.offers, entry, here=False)
 
-    def _candidate(self, entries: Entries, entry: int, *, here: bool) -> Candidate:
+    def _candidate(self, offers: Offers, entry: int, *, here: bool) -> Candidate:
         prediction = self.evaluation.running.prediction
-        placement = self.evaluation.register.placements[entries.option[entry]]
-        price, asked = self.price(placement), int(entries.predicted[entry])
+        placement = self.evaluation.register.placements[offers.option[entry]]
+        price, asked = self.price(placement), int(offers.predicted[entry])
         estimate = None if asked < 0 else prediction.estimate(asked)
         unit = unit_of(self.job)
         compares = here or self._compares(unit, placement)
@@ -116,13 +90,13 @@ class MeasuredJob(Evaluated):
             cost_per_million=cost,
             healthy=None if asked < 0 else _known(prediction.healthy[asked]),
             useful=useful,
-            scaling_efficiency=_known(entries.efficiency[entry]),
+            scaling_efficiency=_known(offers.efficiency[entry]),
             flops_utilization=None if rate is None else self._flops_utilization(rate.median, placement),
             peak_exceeded=self._peak_exceeded() if here else None,
-            score=_known(entries.score[entry]) if compares else None,
-            saving=_known(entries.saving[entry]) if compares else None,
-            probability=_known(entries.probability[entry]),
-            rejection=self._rejection(entries, entry, here=here),
+            score=_known(offers.score[entry]) if compares else None,
+            saving=_known(offers.saving[entry]) if compares else None,
+            probability=_known(offers.probability[entry]),
+            rejection=self._rejection(offers, entry, here=here),
             origin=ORIGINS[0 if asked < 0 else int(prediction.origin[asked])],
             unit=unit,
             vendor=vendor,
@@ -154,20 +128,20 @@ class MeasuredJob(Evaluated):
         revision = self.job.state.revision
         return revision is None or self.job.spec.compares(unit, revision.placement.chips, there.chips)
 
-    def _rejection(self, entries: Entries, entry: int, *, here: bool) -> Rejection | None:
-        code = int(entries.gate[entry])
+    def _rejection(self, offers: Offers, entry: int, *, here: bool) -> Rejection | None:
+        code = int(offers.gate[entry])
         running = self.evaluation.running
         if code == NONE or code >= FIRST_KEPT:
             return self.evaluation.register.kept(code)
         if code >= FIRST_COMPARED:
             now = running.prediction.median[running.current.predicted[self.number]]
             return COMPARED[code - FIRST_COMPARED](self.job.spec.targets.objective, float(now))
-        return GATES[code - 1].explain(self._row(entries, entry, here=here))
+        return GATES[code - 1].explain(self._row(offers, entry, here=here))
 
-    def _row(self, entries: Entries, entry: int, *, here: bool) -> Row:
+    def _row(self, offers: Offers, entry: int, *, here: bool) -> Row:
         running, machines, number = self.evaluation.running, self.evaluation.register.machines, self.number
-        numbers, asked = running.numbers, int(entries.predicted[entry])
-        placement = self.evaluation.register.placements[entries.option[entry]]
+        numbers, asked = running.numbers, int(offers.predicted[entry])
+        placement = self.evaluation.register.placements[offers.option[entry]]
         price = self.price(placement)
         rate = math.nan if asked < 0 else float(running.prediction.median[asked]) * self.useful(placement)
         hourly = math.nan if price is None else price
@@ -182,7 +156,7 @@ class MeasuredJob(Evaluated):
             current=here,
             rate=rate,
             cost=hourly / 3600.0 * 1e6 / min(rate, float(numbers.demand[number])),
-            efficiency=float(entries.efficiency[entry]),
+            efficiency=float(offers.efficiency[entry]),
             full=math.nan if full is None else full * self.useful(placement),
             price=hourly,
             work_left=float(numbers.work_left[number]),

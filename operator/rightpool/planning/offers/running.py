@@ -15,12 +15,12 @@ from rightpool.api.placement import Placement
 from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.tenant import tenant_of
-from rightpool.planning.offers.entries import Entries, Running
 from rightpool.planning.offers.experience import Experience, forced_from, measured_before, waiting_for
 from rightpool.planning.offers.flops import flops_per_unit
 from rightpool.planning.offers.gates import GATES, MAY_BE_MISSED, TIMED, avoided
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.numbers import numbers_of
+from rightpool.planning.offers.offers import Offers, Running
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
 from rightpool.planning.offers.repair import approaching, repairing
@@ -266,7 +266,7 @@ class _Columns:
                 np.where(ratio > 1e-18, ratio, 0.0),
             )
         order = np.lexsort((np.where(np.isnan(scores), np.inf, scores), job))
-        entries = Entries(
+        offers = Offers(
             option=self.option[order],
             gate=self.gate[order],
             predicted=self.predicted[order],
@@ -278,7 +278,7 @@ class _Columns:
         )
         self.strict = self.strict[order]
         nan = np.full(count, np.nan)
-        current = Entries(
+        current = Offers(
             option=self.here,
             gate=self.current_gate,
             predicted=self.current_predicted,
@@ -289,7 +289,7 @@ class _Columns:
             lasting=nan,
         )
         intents = self._intents(unpriced)
-        return self._chosen(entries, order, current, intents, unpriced, value, here)
+        return self._chosen(offers, order, current, intents, unpriced, value, here)
 
     def _values(self, here: Floats, there: Floats) -> Floats:
         """What an hour of each job is worth, by its objective."""
@@ -348,9 +348,9 @@ class _Columns:
 
     def _chosen(
         self,
-        entries: Entries,
+        offers: Offers,
         order: Ints,
-        current: Entries,
+        current: Offers,
         intents: list[Intent],
         unpriced: Bools,
         value: Floats,
@@ -358,21 +358,20 @@ class _Columns:
     ) -> Running:
         numbers, count = self.numbers, len(self.jobs)
         job = self.job  # sorting has left the rows of a job together
-        last = np.cumsum(np.bincount(job, minlength=count))
-        first = last - np.bincount(job, minlength=count)
-        eligible = entries.gate == NONE
-        price = self.options.price[entries.option]
-        slack = np.where(entries.option == self.waiting[job], WAITING_SHARE, 1.0)
+        last = np.cumsum(np.bincount(job, minlength=count)).tolist()
+        eligible = offers.gate == NONE
+        price = self.options.price[offers.option]
+        slack = np.where(offers.option == self.waiting[job], WAITING_SHARE, 1.0)
         saves = np.array([intent is Intent.SAVE for intent in intents], dtype=np.bool_)[job]
         leaves = np.array([intent is Intent.LEAVE for intent in intents], dtype=np.bool_)[job]
         repairs = np.array([intent is Intent.REPAIR for intent in intents], dtype=np.bool_)[job]
         paid = np.where(price > 0.0, price, here[job])
-        gain, cost = payback(value[job], here[job], paid, entries.lasting, numbers.horizon[job], numbers.restart[job])
-        least = self._least(entries.option)
+        gain, cost = payback(value[job], here[job], paid, offers.lasting, numbers.horizon[job], numbers.restart[job])
+        least = self._least(offers.option)
         pays = (
-            (entries.saving >= least * slack)
-            & (entries.saving > 0.0)
-            & (entries.probability >= MIN_PROBABILITY * slack)
+            (offers.saving >= least * slack)
+            & (offers.saving > 0.0)
+            & (offers.probability >= MIN_PROBABILITY * slack)
             & (gain > cost)
         )
         relaxed = self.relaxed
@@ -390,25 +389,24 @@ class _Columns:
         wanted[taken] = True
         rows = np.concatenate((rows, taken))
         rows = rows[np.argsort(job[rows], kind="stable")]
-        few, weak = entries.saving < least, entries.probability < MIN_PROBABILITY
-        worse = ~saves | ~(entries.saving > 0.0)
+        few, weak = offers.saving < least, offers.probability < MIN_PROBABILITY
+        worse = ~saves | ~(offers.saving > 0.0)
         why = FIRST_COMPARED + np.where(worse, 0, np.where(few, 1, np.where(weak, 2, 3)))
         unsure = eligible & ~few & weak
         ends = np.cumsum(np.bincount(job[rows], minlength=count)).tolist()
         listed = rows.tolist()
-        places = [self.register.placements[option] for option in entries.option[rows].tolist()]
+        places = [self.register.placements[option] for option in offers.option[rows].tolist()]
         parts = list(zip([0, *ends], ends, strict=False))
         unknown = np.zeros(count, dtype=np.bool_)
-        unknown[job[entries.gate == _UNPREDICTABLE]] = True
+        unknown[job[offers.gate == _UNPREDICTABLE]] = True
         idle = eligible & ~wanted
-        entries.gate[idle] = np.where(self.strict == NONE, why, self.strict)[idle]
+        offers.gate[idle] = np.where(self.strict == NONE, why, self.strict)[idle]
         return Running(
             numbers=numbers,
             prediction=self.prediction,
-            entries=entries,
+            offers=offers,
             current=current,
-            first=first,
-            last=last,
+            rows=[range(begin, end) for begin, end in zip([0, *last], last, strict=False)],
             intents=intents,
             unpriced=unpriced,
             value=value,

@@ -187,9 +187,9 @@ def _bill(evaluated: MeasuredJob, entry: int) -> Bill:
         floats(running.value[number]),
         floats(now),
         floats(candidate.cost_per_hour or 0.0),
-        floats(running.entries.lasting[entry]),
+        floats(running.offers.lasting[entry]),
         floats(horizon),
         floats(restart),
     )
-    fades = float(running.entries.lasting[entry]) < evaluated.saving(entry)
+    fades = float(running.offers.lasting[entry]) < evaluated.saving(entry)
     return Bill(float(gain), float(cost), restart, horizon, fades=fades)

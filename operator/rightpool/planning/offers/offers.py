@@ -1,8 +1,11 @@
-"""Entries: what is known of every running job and of every placement that it could have, in columns."""
+"""Offers: every placement that jobs could have, in columns, and what is known of the jobs that were measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
 
 from rightpool.api.placement import Placement
 from rightpool.planning.offers.intent import Intent
@@ -12,8 +15,8 @@ from rightpool.prediction.predictor import Prediction
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
-    """Rows of candidates, those of one job together, its best first; or one row a job for where it is."""
+class Offers:
+    """Those of one job together, its best first; or one row a job for where it is."""
 
     option: Ints
     """A placement of the register."""
@@ -26,11 +29,21 @@ class Entries:
     score: Floats
     """Dollars per million units, time included."""
     saving: Floats
-    """Share of the current score that moving saves."""
+    """Share of the current score that moving saves; 0 of jobs that were not measured."""
     probability: Floats
     """That it is better at all."""
     lasting: Floats
     """Share that moving saves over the horizon, where prices of today may not last."""
+
+    @classmethod
+    def unmeasured(cls, option: Ints, gate: Ints) -> Offers:
+        """Of a job of which nothing was measured: by prices and specifications alone."""
+        unknown = np.full(len(option), np.nan)
+        nowhere = np.full(len(option), -1, dtype=np.int64)
+        return cls(option, gate, nowhere, unknown, unknown, np.zeros(len(option)), unknown, unknown)
+
+
+NO_OFFERS: Final = Offers.unmeasured(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +53,13 @@ class Running:
     numbers: Numbers
     """Targets, prices and what is left of each job, in columns."""
     prediction: Prediction
-    """Throughput of all that was predicted; entries have the places in it."""
-    entries: Entries
+    """Throughput of all that was predicted; offers have the places in it."""
+    offers: Offers
     """The placements, a row each, those of a job one after another."""
-    current: Entries
+    current: Offers
     """Where each job is, a row a job."""
-    first: Ints
-    """A job's entries are those from `first` up to, not including, `last`."""
-    last: Ints
-    """See `first`."""
+    rows: list[range]
+    """The offers of each job."""
     intents: list[Intent]
     """What a decision would be for, one a job."""
     unpriced: Bools
