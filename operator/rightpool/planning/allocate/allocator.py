@@ -14,7 +14,7 @@ from rightpool.api.placement import Placement
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.offers.evaluation import Evaluated
+from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.offers.evidence import Limit
 
 

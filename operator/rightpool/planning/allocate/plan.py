@@ -24,7 +24,8 @@ from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.evaluate import evaluate
-from rightpool.planning.offers.evaluation import Evaluated, EvaluationBatch
+from rightpool.planning.offers.evaluated import Evaluated
+from rightpool.planning.offers.evaluation import EvaluationBatch
 from rightpool.prediction.predictor import Predictor
 
 # An evaluation is held whole while one job is kept from it. So many fleets of jobs are held at most: beyond that, the

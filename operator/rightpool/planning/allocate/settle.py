@@ -34,7 +34,7 @@ from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
-from rightpool.planning.offers.evaluation import Evaluated
+from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.offers.evidence import Gathering, Limit, Outbid, SourceNotHeld, Suspected
 from rightpool.planning.offers.intent import Intent, demanded
 from rightpool.planning.offers.select import select

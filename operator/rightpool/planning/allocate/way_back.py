@@ -8,7 +8,7 @@ from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.judge.verdict import windows_until_settled
 from rightpool.planning.offers.candidate import Candidate
-from rightpool.planning.offers.evaluation import Evaluated
+from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.work.registry import work_of
 from rightpool.profiles.steadiness import pace
 

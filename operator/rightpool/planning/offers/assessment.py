@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rightpool.api.placement import Placement
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
-from rightpool.planning.offers.evaluation import Evaluated
+from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.pool_gates import no_room

@@ -15,12 +15,12 @@ from rightpool.api.placement import Placement
 from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.tenant import tenant_of
+from rightpool.planning.offers.evaluation import Offers, Running
 from rightpool.planning.offers.experience import Experience, forced_from, measured_before, waiting_for
 from rightpool.planning.offers.flops import flops_per_unit
 from rightpool.planning.offers.gates import GATES, MAY_BE_MISSED, TIMED, avoided
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.numbers import numbers_of
-from rightpool.planning.offers.offers import Offers, Running
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
 from rightpool.planning.offers.repair import approaching, repairing
@@ -36,11 +36,10 @@ from rightpool.planning.offers.scores import (
     value_for_deadline,
     value_for_time,
 )
-from rightpool.planning.offers.segments import first_of_each, largest_of_each
 from rightpool.planning.offers.shape import Shape
 from rightpool.planning.offers.targets.target import EVEN
 from rightpool.planning.offers.unreachable import least_elsewhere, relax
-from rightpool.prediction.columns import Bools, Floats, Ints, or_nan
+from rightpool.prediction.columns import Bools, Floats, Ints, first_of_each, largest_of_each, or_nan
 from rightpool.prediction.cost import MILLION, probability_cheaper
 from rightpool.prediction.precision import dense_peak, lacks
 from rightpool.prediction.predictor import Predictor

@@ -16,10 +16,9 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment, first_given
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
-from rightpool.planning.offers.evaluation import Evaluated
+from rightpool.planning.offers.evaluated import Evaluated, MeasuredJob
 from rightpool.planning.offers.evidence import Bill, Restart
 from rightpool.planning.offers.intent import Intent, demanded
-from rightpool.planning.offers.measured_job import MeasuredJob
 from rightpool.planning.offers.scores import payback
 from rightpool.planning.offers.targets.registry import target_missed
 from rightpool.planning.work.registry import work_of
