@@ -32,6 +32,7 @@ from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, PODS, PROFILED_JOBS
 from rightpool.hardware.catalog import load_catalog
 from rightpool.profiles.sample import Sample
+from rightpool.runtime.act.adopt_labels import AdoptLabels
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.executor import Executor
@@ -42,6 +43,7 @@ from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.health import Health
 from rightpool.runtime.loop import Parts, Planner
 from rightpool.runtime.metrics import OperatorMetrics
+from rightpool.runtime.observe.members import Members
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.windows import RevisionWindows
@@ -211,6 +213,8 @@ def planner_of(
         fence=fence,
         executor=Executor(cluster, store, fence, children, sidecars, metrics, clock=lambda: clock["now"]),
         windows=RevisionWindows(reader or Readings(), patience=600.0),
+        members=Members(cluster, store, lambda: None),
+        adopt_labels=AdoptLabels(cluster, fence, store, recorder.post),
         usage=ChipUsage(cluster, interval=60.0),
         pool_publisher=PoolPublisher(cluster, store, statuses),
         policy_publisher=PolicyPublisher(statuses),

@@ -66,6 +66,14 @@ class Reason(StrEnum):
     STOPPING = "Stopping"  # the job is suspended or deleted, and pods of it are still ending
     NAME_TAKEN = "NameTaken"  # a Job or Service of the child's name exists and is not the job's
     KIND_NOT_INSTALLED = "KindNotInstalled"  # the cluster has no definition of what the job is to run as
+    WORKLOAD_NOT_FOUND = "WorkloadNotFound"  # there is no object as workloadRef names it
+    WORKLOAD_NOT_RUNNING = "WorkloadNotRunning"  # no pod of the object that workloadRef names has a node of a pool
+    WORKLOAD_REPLACED = "WorkloadReplaced"  # the object was deleted, and another one has its name
+    WORKLOAD_CONTROLLED = "WorkloadControlled"  # another object controls the one that workloadRef names
+    WORKLOAD_NOT_ADOPTABLE = "WorkloadNotAdoptable"  # its kind can't be adopted, or none of its pods asks for chips
+    ADOPTED_BY_ANOTHER = "AdoptedByAnother"  # another ProfiledJob names the same object
+    SPANS_POOLS = "SpansPools"  # pods of the object run in several pools
+    ADOPT_LABEL_UNKNOWN = "AdoptLabelUnknown"  # an Event: the label rightpool.dev/adopt has a value that means nothing
     PODS_NOT_ENDING = "PodsNotEnding"  # pods were to end and are still there, and nothing is started beside them
     FOREIGN_POD = "ForeignPod"  # a foreign pod has the job's labels, and nothing is started beside it
     OPERATOR_FAILED = "OperatorFailed"  # the operator failed on this job because of a defect
@@ -152,6 +160,7 @@ class Reason(StrEnum):
     NOT_CHECKPOINTABLE = "NotCheckpointable"  # checkpoint.mode is None
     ADAPTATION_OFF = "AdaptationOff"  # adaptation.mode is Off
     POLICY_RECOMMEND_ONLY = "PolicyRecommendOnly"  # the effective mode is Recommend: the decision is only recorded
+    ADOPTION_RECOMMEND_ONLY = "AdoptionRecommendOnly"  # adoption.change is Recommend: nothing is done to the object
     AWAITING_APPROVAL = "AwaitingApproval"  # adaptation.requireApproval, and the annotation does not name the decision
     APPROVAL_UNKNOWN = "ApprovalUnknown"  # the annotation names no decision that could be carried out
     COOLING_DOWN = "CoolingDown"  # adaptation.cooldown since the last move is not over

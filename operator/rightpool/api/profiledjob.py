@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 
 from rightpool.api.adoption import Adoption, WorkloadRef
 from rightpool.api.checkpoint import Checkpoint
-from rightpool.api.choices import AdaptationMode, Batch, BudgetAction, Objective, Switch
+from rightpool.api.choices import AdaptationMode, AdoptionChange, Batch, BudgetAction, Objective, Switch
 from rightpool.api.elasticity import Elasticity
 from rightpool.api.job_set import PODS_OF_JOB_SET
 from rightpool.api.model import ApiModel
@@ -308,6 +308,17 @@ class ProfiledJobSpec(ApiModel):
         if self.workload_ref is None and self.workload is UNSEEN:
             raise ValueError("workload: Field required")
         return self
+
+    @property
+    def only_watched(self) -> bool:
+        """Whether what runs is an object of somebody else's that nothing may be done to."""
+        change = AdoptionChange.RECOMMEND if self.adoption is None else self.adoption.change
+        return self.workload_ref is not None and change is AdoptionChange.RECOMMEND
+
+    @property
+    def seen(self) -> bool:
+        """Whether it is known what runs: the object that `workloadRef` names has been seen."""
+        return self.workload is not UNSEEN
 
     @property
     def chips(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +23,8 @@ from rightpool.api.status import ProfiledJobStatus
 # characters, before which the API server shortens by itself.
 _SUFFIX: Final = f"-r{MAX_REVISION}-{MAX_REPLICAS - 1}"
 MAX_NAME: Final = 63 - len(_SUFFIX)
+PROFILED_JOB_NAME: Final = re.compile(f"^[a-z]([-a-z0-9]{{0,{MAX_NAME - 2}}}[a-z0-9])?$")
+"""Names of ProfiledJobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ PROFILED_JOB: Final = CustomResource(
     status=ProfiledJobStatus,
     rules=(
         Rule(
-            f"self.metadata.name.matches('^[a-z]([-a-z0-9]{{0,{MAX_NAME - 2}}}[a-z0-9])?$')",
+            f"self.metadata.name.matches('{PROFILED_JOB_NAME.pattern}')",
             f"must have at most {MAX_NAME} characters, only a-z, 0-9 and '-', and begin with a letter, "
             f"because children are named after it with up to {len(_SUFFIX)} more ({_SUFFIX}) and may have 63: "
             "choose a shorter or plainer name",

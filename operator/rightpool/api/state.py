@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from rightpool.api.account import Account
+from rightpool.api.adopted_object import AdoptedObject
 from rightpool.api.avoided import MAX_AVOIDED, AvoidedPlacement
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import MAX_HISTORY, LedgerEntry
@@ -43,6 +44,9 @@ class JobState(Record):
 
     revision: Annotated[Revision | None, Field(alias="placement")] = None
     """Where the job runs and how big it is. Absent before its first start."""
+
+    adopted: AdoptedObject | None = None
+    """The object that `spec.workloadRef` names. Absent before it was found running."""
 
     account: Annotated[Account, Field(alias="cost", exclude_if=_is_empty)] = field(default_factory=Account)
     """What the job costs."""

@@ -122,6 +122,10 @@ class NodeNeeds(NamedTuple):
         """The same with units that are kept apart by a label, which every node must have then."""
         return _shared(*self[:5], label)
 
+    def without(self, labels: Mapping[str, str]) -> NodeNeeds:
+        """The same without what the nodeSelector has of these labels."""
+        return _shared(tuple(label for label in self.labels if label not in labels.items()), *self[1:])
+
     @property
     def aspects(self) -> frozenset[Aspect]:
         """What has to be known of nodes to answer."""

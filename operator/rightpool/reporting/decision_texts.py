@@ -6,6 +6,7 @@ from typing import Final
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.wording import dollars, place, share, span
+from rightpool.planning.jobs.adopted import UNFOLLOWED
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job
@@ -82,6 +83,14 @@ def _invalid_status(job: Job, assessment: Assessment, decision: Decision) -> str
 def _invalid_template(job: Job, assessment: Assessment, decision: Decision) -> str:
     refusal = job.observed.refusal
     return "" if refusal is None else f"{refusal.message}; what runs is left as it is until the template is corrected"
+
+
+def _unfollowed(job: Job, assessment: Assessment, decision: Decision) -> str:
+    refusal = job.observed.refusal
+    if refusal is not None:
+        return refusal.message
+    found = "no pod of it has a node of a pool" if job.observed.adopted is not None else "it is being looked for"
+    return f"{job.spec.workload_ref}: {found}; what it costs follows once it runs"
 
 
 def _foreign_pod(job: Job, assessment: Assessment, decision: Decision) -> str:
@@ -271,6 +280,7 @@ _TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
     Reason.KIND_NOT_INSTALLED: lambda job, assessment, decision: (
         "" if job.observed.refusal is None else job.observed.refusal.message
     ),
+    **dict.fromkeys(UNFOLLOWED, _unfollowed),
     Reason.SUSPENDED: _suspended,
     Reason.BUDGET_EXCEEDED: _suspended,
     Reason.NO_FEASIBLE_POOL: lambda job, assessment, decision: _no_alternative(assessment),

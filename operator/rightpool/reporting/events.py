@@ -36,6 +36,7 @@ _MENDED: Final = frozenset({ConditionType.PLACED, ConditionType.TARGETS_MET, Con
 _EXPECTED: Final = frozenset(
     {
         Reason.STARTING.value,
+        Reason.WORKLOAD_NOT_RUNNING.value,
         Reason.WARMING_UP.value,
         Reason.NO_TELEMETRY.value,
         Reason.STOPPING.value,

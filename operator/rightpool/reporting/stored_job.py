@@ -28,6 +28,7 @@ from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
 from rightpool.reporting.packed_status import packed, unpacked
 from rightpool.workloads.injection import Injection, inject
 from rightpool.workloads.kinds.registry import pod_sets_of
+from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.names import workload_hash
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.pod_set import PodSet, scaled_of
@@ -71,6 +72,9 @@ class StoredJob:
     resource_version: str
     """Of the object that all of this was read from: the fence of every write that is based on it."""
 
+    controller: str = ""
+    """Uid of the object that it belongs to: of one whose label it was made of. Empty: it belongs to none."""
+
     team: str = ""
     """Who is charged for it, by its labels; empty where they do not say."""
 
@@ -96,6 +100,13 @@ class StoredJob:
         )
         job = altered(self.job, needs=self.job.needs.bound_to(own), variants=variants)
         return altered(self, job=job, asks=_asks(job))
+
+    def running(self, workload: Workload) -> StoredJob:
+        """The same with the workload of the object that it names. Raises InvalidTemplate."""
+        spec = self.job.spec.model_copy(update={"workload": workload})
+        digest, needs = _program(spec, workload)
+        job = altered(self.job, spec=spec, workload_hash=digest, needs=needs)
+        return altered(self, job=job, asks=_asks(job), claims=_claims(spec))
 
     @property
     def status(self) -> ProfiledJobStatus:
@@ -196,6 +207,7 @@ def read_job(
         status_packed=packed(status) if kept is None else b"",
         observed_generation=observed_generation if isinstance(observed_generation, int) else None,
         resource_version=str(about.get("resourceVersion") or ""),
+        controller=sys.intern(str(controller_reference(about).get("uid", ""))),
         team=_team(about.get("labels") or {}),
         asks=previous.asks if previous is not None and spec is previous.job.spec else _asks(job),
         claims=previous.claims if previous is not None and spec is previous.job.spec else _claims(spec),

@@ -39,6 +39,7 @@ from rightpool.planning.offers.closed_pools import closed_pools
 from rightpool.reporting.events import Event, JobEvents
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.stored_policy import StoredPolicy
+from rightpool.runtime.act.adopt_labels import AdoptLabels
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence, Fenced
@@ -50,6 +51,7 @@ from rightpool.runtime.job_step import Decide, Step, Stepper, ended_and_reported
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.metrics_recorder import MetricsRecorder
 from rightpool.runtime.observe.facts import meta
+from rightpool.runtime.observe.members import Members
 from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.store import Store
@@ -87,6 +89,10 @@ class Parts:
     """Carries commands out."""
     windows: RevisionWindows
     """What was measured of each job."""
+    members: Members
+    """Lists the pods of objects that somebody else has made."""
+    adopt_labels: AdoptLabels
+    """Follows the label of such objects."""
     usage: ChipUsage
     """Counts the chips that pods of other people request."""
     pool_publisher: PoolPublisher
@@ -211,6 +217,9 @@ class Planner:
         parts.recorder.resend()
         now = round(self._clock(), 3)  # as times are stored, so that nothing is paid twice or not at all
         self._leading_since = self._leading_since or now
+        with self._timer.phase("list"):
+            parts.adopt_labels.follow()
+            parts.members.refresh()
         with self._timer.phase("snapshot"):
             inventory = self._inventory()
             managed = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}

@@ -23,6 +23,7 @@ from rightpool.runtime.observe.pool_inventory import PoolInventory, why_unusable
 from rightpool.runtime.observe.revisions import LONGEST_UNSEEN_SECONDS, with_unmade, with_unseen
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.threats import drained_nodes, threat_to
+from rightpool.runtime.observe.whereabouts import found_at
 from rightpool.runtime.observe.windows import RevisionWindows
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class Observer:
                     or now >= last.until
                 ):
                     problem = None if name is None else why_unusable(name, inventory)
-                    last = self._look(stored, measured, problem, drained, now)
+                    last = self._look(stored, measured, problem, inventory, now)
             except Exception as error:
                 last = self._failed(stored, f"{type(error).__name__}: {error}", now)
             seen[key] = last
@@ -100,10 +101,10 @@ class Observer:
         stored: StoredJob,
         measured: Observed,
         pool_problem: str | None,
-        drained: Mapping[str, tuple[Taint, ...]],
+        inventory: PoolInventory,
         now: float,
     ) -> _Seen:
-        job, executor = stored.job, self._executor
+        job, executor, drained = stored.job, self._executor, self._drained
         revisions = with_unseen(self._store.revisions(job.key, job.uid), now)
         revisions = with_unmade(revisions, job.state.revision, executor.why_unmade(job))
         observed = measured._replace(
@@ -120,6 +121,8 @@ class Observer:
         unseen = (state.unseen for state in revisions.values() if state.unseen is not None and state.blocked is None)
         due = [pod.since + LONGEST_UNSEEN_SECONDS for pod in unseen]
         last, seen = self._seen.get(job.key), altered(job, observed=observed)
+        if job.spec.workload_ref is not None and (child := self._store.adopted_by(job.key, job.uid)) is not None:
+            seen = found_at(seen, child, self._store.pods(job.key, child.revision), inventory)
         if last is not None and last.stored is stored and now < last.until:
             seen = taken_over(last.job, seen)
         until = last.until if last is not None and seen is last.job else look_until(job, now)

@@ -11,6 +11,7 @@ from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.reachability import Reachability
 from rightpool.cluster.sidecars import Sidecars
+from rightpool.runtime.act.adopt_labels import AdoptLabels
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children, read_key
 from rightpool.runtime.act.executor import Executor
@@ -23,6 +24,7 @@ from rightpool.runtime.job_step import Decide
 from rightpool.runtime.loop import Parts, Planner
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.observe.catalog_file import read_catalog
+from rightpool.runtime.observe.members import Members
 from rightpool.runtime.observe.relist import Relister
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
@@ -105,6 +107,8 @@ class Operator:
             term=lambda: fence.term,
             instance=settings.identity,
         )
+        members = Members(self._client, self.store, self._health.progress)
+        namespaces = settings.watch_namespaces
         statuses = StatusPublisher(self._client, self.store, recorder.post)
         self.planner = Planner(
             Parts(
@@ -115,7 +119,14 @@ class Operator:
                 fence=fence,
                 executor=executor,
                 windows=self._windows,
-                usage=ChipUsage(self._client, interval=settings.usage_interval, namespaces=settings.watch_namespaces),
+                members=members,
+                adopt_labels=AdoptLabels(self._client, fence, self.store, recorder.post, namespaces),
+                usage=ChipUsage(
+                    self._client,
+                    interval=settings.usage_interval,
+                    namespaces=namespaces,
+                    members=lambda: members.labels,
+                ),
                 pool_publisher=PoolPublisher(self._client, self.store, statuses),
                 policy_publisher=PolicyPublisher(statuses),
                 recorder=recorder,

@@ -14,7 +14,7 @@ class Target:
     key: RevisionKey
     """Which Revision it is."""
     pods: tuple[tuple[str, str], ...]
-    """Name and IP of each pod that has an IP."""
+    """Name and IP of each pod that has an IP. An empty one: it has no profiler to be asked."""
     interval: float
     """Seconds between two readings."""
 

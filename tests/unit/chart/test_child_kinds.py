@@ -27,8 +27,18 @@ def test_the_operator_has_the_rights_that_a_child_needs(helm: Helm, kind: Kind) 
 @each_kind
 def test_writing_a_workload_requires_the_right_to_create_its_child(helm: Helm, kind: Kind) -> None:
     rules = one(helm.render(), POLICY, "rightpool-workloads")["spec"]["validations"]
-    [rule] = (rule["expression"] for rule in rules if f"spec.workload.?{kind.field}.hasValue()" in rule["expression"])
+    [rule] = (rule["expression"] for rule in rules if f"spec.?workload.?{kind.field}.hasValue()" in rule["expression"])
     assert f"authorizer.group('{kind.resource.group}').resource('{kind.resource.plural}')" in rule
+
+
+@each_kind
+def test_naming_an_object_requires_the_right_to_update_it(helm: Helm, kind: Kind) -> None:
+    rules = one(helm.render(), POLICY, "rightpool-workloads")["spec"]["validations"]
+    [rule] = (
+        rule["expression"] for rule in rules if f"kind.orValue('') != '{kind.resource.kind}'" in rule["expression"]
+    )
+    asked = f"group('{kind.resource.group}').resource('{kind.resource.plural}').namespace(request.namespace)"
+    assert f"{asked}.name(object.spec.workloadRef.name).check('update')" in rule.replace(" ", "").replace("\n", "")
 
 
 @each_kind

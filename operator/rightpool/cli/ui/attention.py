@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
+from rightpool.planning.jobs.adopted import UNFOLLOWED
 from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.stored_job import StoredJob
 
@@ -27,6 +28,7 @@ class Need(StrEnum):
 _STUCK: Final = frozenset(
     {
         Reason.NAME_TAKEN,
+        *(set(UNFOLLOWED) - {Reason.WORKLOAD_NOT_RUNNING}),
         Reason.KIND_NOT_INSTALLED,
         Reason.PODS_NOT_ENDING,
         Reason.FOREIGN_POD,

@@ -108,8 +108,8 @@ def contradiction(job: Job) -> Contradiction | None:
         problem = _of_migration(ref, migration)
         if problem is not None:
             return problem
-    if ref is not None and job.revision(ref.revision).exists:
-        return None
+    if job.spec.workload_ref is not None or (ref is not None and job.revision(ref.revision).exists):
+        return None  # an object that somebody else has made may run before it is found
     alive = [state.revision for state in job.observed.revisions.values() if _runs(state)]
     return UnplacedRevision(max(alive), None if ref is None else ref.revision) if alive else None
 

@@ -18,6 +18,7 @@ from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.node_needs import NO_NEEDS, NodeNeeds
 from rightpool.planning.jobs.abilities import Abilities
+from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, VariantRefusal
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.jobs.trace_answer import TraceAnswer
@@ -84,6 +85,9 @@ class Observed(NamedTuple):
 
     threat: Threat | None = None
     """Pods of the current Revision that Kubernetes is about to end; None where there are none."""
+
+    adopted: Adopted | None = None
+    """The object that the job names, where it was found; None of a job that names none."""
 
     pool_problem: str | None = None
     """Why the pool of the current Revision can't be used, with the remedy; None where it can."""

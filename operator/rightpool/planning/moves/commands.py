@@ -75,13 +75,29 @@ class AskWhyUnmade:
     """Its number."""
 
 
-Command = EnsureRevision | EndRevision | RequestCheckpoint | RequestTrace | CheckTemplate | CheckVariants | AskWhyUnmade
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """The object that the job names is marked as the job's, so that it is seen. Its spec stays as it is."""
+
+
+Command = (
+    Adopt
+    | EnsureRevision
+    | EndRevision
+    | RequestCheckpoint
+    | RequestTrace
+    | CheckTemplate
+    | CheckVariants
+    | AskWhyUnmade
+)
 
 
 def commands(job: Job) -> tuple[Command, ...]:
     """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
     if job.deleting or job.state.finished or job.invalid or job.observed.error or contradiction(job):
         return ()
+    if job.spec.only_watched:
+        return (Adopt(),)
     # Kubernetes' garbage collector can miss what a ProfiledJob has left that was deleted and made anew while its watch
     # was broken: it would run for ever. The collector would do the same to any object whose owner is gone, so that
     # nobody gains by forging one.

@@ -29,6 +29,7 @@ _SAME_DOUBT: Final = 0.05
 _STANDING: Final = frozenset(
     {
         "account",
+        "adopted",
         "avoid",
         "decisions",
         "disruptions",

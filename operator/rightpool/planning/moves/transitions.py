@@ -27,6 +27,7 @@ from rightpool.planning.moves.arrival import arrive, with_size_measured
 from rightpool.planning.moves.beginning import Why, begin, with_decision
 from rightpool.planning.moves.disruptions import failed_by_disruption, started_again, with_disruption
 from rightpool.planning.moves.ending import end_migration
+from rightpool.planning.moves.following import followed
 from rightpool.planning.moves.handovers import handover_of
 from rightpool.planning.moves.pauses import with_pause
 from rightpool.planning.moves.rescues import with_rescue
@@ -69,6 +70,9 @@ def _tells_a_verdict(job: Job, seen: Variation) -> bool:
 
 
 def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, why: Why) -> Job:
+    if job.spec.only_watched:
+        job = followed(job, now)
+        return _own_end(job, now) or _running(job, now)
     job = with_disruption(job)
     ended = _ended(job, now)
     if ended is not None:
@@ -80,6 +84,14 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
     if assessment is None or job.stops:
         return job
     return with_decision(_allowed(job, assessment), assessment, now, why)
+
+
+def _own_end(job: Job, now: float) -> Job | None:
+    """The end of an object that nothing is done to; None where it has not ended."""
+    child = job.child
+    if child is None or not (child.succeeded or child.failed):
+        return None
+    return _finished(job, COMPLETED if child.succeeded else FAILED, now)
 
 
 def _ended(job: Job, now: float) -> Job | None:

@@ -7,6 +7,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.api.value_object import value_object
+from rightpool.planning.jobs.adopted import UNFOLLOWED
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.evidence import Evidence, Limit
 from rightpool.planning.offers.targets.registry import TARGETS
@@ -48,6 +49,7 @@ REASONS: Final = {
             Reason.NAME_TAKEN,
             Reason.FOREIGN_POD,
             Reason.KIND_NOT_INSTALLED,
+            *UNFOLLOWED,
             Reason.OPERATOR_FAILED,
             Reason.SUSPENDED,
             Reason.BUDGET_EXCEEDED,
@@ -75,6 +77,7 @@ REASONS: Final = {
             Reason.UNCERTAIN_SAVING,
             # Not allowed
             Reason.POLICY_RECOMMEND_ONLY,
+            Reason.ADOPTION_RECOMMEND_ONLY,
             Reason.NOT_CHECKPOINTABLE,
             Reason.COOLING_DOWN,
             Reason.MINIMUM_RUN_TIME,

@@ -38,6 +38,10 @@ def not_evaluated(job: Job) -> Decision | None:
         return Decision(Action.HOLD, Reason.INVALID_STATUS)
     if foreign_pod(job) is not None:
         return Decision(Action.HOLD, Reason.FOREIGN_POD)
+    if job.spec.workload_ref is not None and (refused := job.observed.refusal) is not None:
+        return Decision(Action.HOLD, refused.reason)
+    if job.spec.workload_ref is not None and (job.state.revision is None or not job.spec.seen):
+        return Decision(Action.HOLD, Reason.WORKLOAD_NOT_RUNNING)
     if job.stops:
         pause = job.state.pause
         return Decision(Action.HOLD, Reason.SUSPENDED if job.spec.suspend or pause is None else pause.reason)

@@ -99,6 +99,9 @@ def _under_way(job: Job) -> Decision:
 def _act(job: Job, evaluated: Evaluated, taken: Candidate, policy: PlacementPolicySpec) -> Decision:
     """Act on a candidate that has room, where the user and the platform team let it."""
     intent, revision = evaluated.intent, job.state.revision
+    if job.spec.only_watched and job.spec.adaptation.mode is not AdaptationMode.OFF:
+        purpose = None if intent is Intent.START else _purpose(job, evaluated, taken)
+        return Decision(Action.HOLD, Reason.ADOPTION_RECOMMEND_ONLY, taken, purpose)
     if intent is Intent.START:
         if revision is None:
             return Decision(Action.START, Reason.STARTING, taken)

@@ -8,7 +8,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Migration, Phase
-from rightpool.api.wording import chips, sentence
+from rightpool.api.wording import chips, place, sentence
 from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.jobs.approval import approves, recommendation_id
 from rightpool.planning.jobs.foreign_pod import foreign_pod
@@ -101,6 +101,9 @@ def _held(job: Job, assessment: Assessment, now: float) -> Statement:
     if decision.reason is Reason.POLICY_RECOMMEND_ONLY and decision.target is not None:
         named = recommendation_id(job, decision.target)
         return Statement("False", decision.reason, f"{named} is recommended, which mode Recommend does not carry out")
+    if decision.reason is Reason.ADOPTION_RECOMMEND_ONLY and decision.target is not None:
+        left = f"adoption.change Recommend leaves {job.spec.workload_ref} as it is"
+        return Statement("False", decision.reason, f"{place(decision.target)} is recommended, and {left}")
     return Statement("False", decision.reason, decision_text(job, assessment, now))
 
 

@@ -21,6 +21,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal
 from rightpool.planning.jobs.trace_answer import TraceAnswer
 from rightpool.planning.moves.commands import (
+    Adopt,
     AskWhyUnmade,
     CheckTemplate,
     CheckVariants,
@@ -29,6 +30,7 @@ from rightpool.planning.moves.commands import (
     EnsureRevision,
     RequestTrace,
 )
+from rightpool.runtime.act.adoption import Adopter
 from rightpool.runtime.act.checkpointer import Checkpointer
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.creation import create_or_get, name_taken_text
@@ -78,6 +80,7 @@ class Executor:
         self._services = ChildServices(client, fence, children, self._refusals, self._deletions)
         self._metrics = metrics
         self._pod_refusals = PodRefusals(client, store, clock)
+        self._adopter = Adopter(client, fence, store, self._refusals)
         self.checks = TemplateChecks(client, fence, children, store, self._refusals, clock)
 
     def refusal(self, job: Job) -> ChildRefusal | None:
@@ -121,6 +124,8 @@ class Executor:
 
     def needed(self, job: Job, command: Command) -> bool:
         """Whether the cluster, according to the store, does not comply with the command yet. Sends no request."""
+        if isinstance(command, Adopt):
+            return self._adopter.needed(job)
         if self._not_installed(job) is not None:
             return False
         if isinstance(command, EnsureRevision):
@@ -143,7 +148,9 @@ class Executor:
         """
         name = type(command).__name__
         try:
-            if isinstance(command, EnsureRevision):
+            if isinstance(command, Adopt):
+                done = self._adopter.adopt(job, command)
+            elif isinstance(command, EnsureRevision):
                 done = self._ensure(job, command, pools, term)
             elif isinstance(command, EndRevision):
                 done = self._end(job, command)
@@ -324,7 +331,7 @@ class Executor:
 
         A child never has the time from the start: it would be gone, and started anew, where its end was not recorded.
         """
-        if job.state.finished is None or job.deleting or _lifetime(job) is None:
+        if job.state.finished is None or job.deleting or job.spec.workload_ref is not None or _lifetime(job) is None:
             return None
         revision = job.state.revision
         child = None if revision is None else self._store.child(job.key, job.uid, revision.revision)

@@ -29,10 +29,10 @@ class Refusals:
         refusal = self._refusals.get(job.uid)
         return refusal if refusal is not None and refusal.generation == job.generation else None
 
-    def recent(self, job: Job, revision: int) -> bool:
+    def recent(self, job: Job, revision: int, seconds: float = REFUSAL_SECONDS) -> bool:
         """Whether this Revision was refused so lately that it is not tried again."""
         refusal = self.current(job)
-        return refusal is not None and refusal.revision == revision and self._clock() - refusal.at < REFUSAL_SECONDS
+        return refusal is not None and refusal.revision == revision and self._clock() - refusal.at < seconds
 
     def add(self, job: Job, revision: int, reason: Reason, message: str) -> None:
         """Remember it, and have it reported where it is new."""

@@ -11,15 +11,24 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from rightpool.api.altered import altered
 from rightpool.api.kubernetes import Resource
 from rightpool.api.quantities import parse_count
 from rightpool.api.revision import MAX_REVISION
 from rightpool.api.units import unix_time_of
 from rightpool.api.value_object import value_object
-from rightpool.contract import GROUP, LABEL_JOB, LABEL_REVISION, LABEL_ROLE
+from rightpool.contract import (
+    ANNOTATION_ADOPTED_BY,
+    ANNOTATION_ADOPTED_REVISION,
+    GROUP,
+    LABEL_JOB,
+    LABEL_REVISION,
+    LABEL_ROLE,
+)
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.hardware.node_needs import allocatable
 from rightpool.planning.jobs.revision_state import UnseenPod
+from rightpool.runtime.observe.adopted_facts import AdoptedFacts, adopted_facts
 from rightpool.runtime.observe.pod_status import (
     NOT_BLOCKED,
     ContainerEnd,
@@ -40,6 +49,7 @@ from rightpool.workloads.kinds.kind import ChildState, Kind, condition_is_true
 from rightpool.workloads.kinds.registry import child_owning
 from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.names import ANNOTATION_HELD, LABEL_QUEUE, child_name
+from rightpool.workloads.pod_set import scaled_of
 
 MAX_DIGITS: Final = len(str(MAX_REVISION))
 
@@ -135,6 +145,9 @@ class PodFacts:
     role: str = ""
     """Which of the workload's pod sets it is of, by its label; empty without one."""
 
+    profiled: bool = True
+    """Whether it may have the profiler. Pods of adopted objects have none, and are not asked."""
+
 
 @value_object
 class ChildFacts:
@@ -172,6 +185,9 @@ class ChildFacts:
 
     held: bool = False
     """Whether its queue was told not to run it."""
+
+    adopted: AdoptedFacts | None = None
+    """Of an object that somebody else has made: then `owner` is the ProfiledJob that it names."""
 
     @property
     def ended(self) -> bool:
@@ -218,6 +234,21 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
     if LABEL_JOB not in labels:
         return None
     job, revision = sys.intern(labels[LABEL_JOB]), revision_of(labels)
+    owner = "" if revision is None else child_owning(metadata, child_name(job, revision))
+    return _pod_facts(body, job, revision, owner, sys.intern(labels.get(LABEL_ROLE, "")))
+
+
+def member_facts(body: Mapping[str, Any], child: ChildFacts) -> PodFacts | None:
+    """The facts of a pod of an adopted object, which has none of our labels; None for a pod that is not its own."""
+    metadata = meta(body)
+    if child.kind.owner_of(metadata, child.name) != child.uid:
+        return None
+    role = sys.intern(child.kind.role_of(metadata))
+    return altered(_pod_facts(body, child.job, child.revision, child.uid, role), profiled=False)
+
+
+def _pod_facts(body: Mapping[str, Any], job: str, revision: int | None, owner: str, role: str) -> PodFacts:
+    metadata = meta(body)
     spec, status = body.get("spec") or {}, body.get("status") or {}
     phase = status.get("phase")
     done = phase in ("Succeeded", "Failed")
@@ -231,8 +262,8 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
         name=str(metadata["name"]),
         job=job,
         revision=revision,
-        owner="" if revision is None else child_owning(metadata, child_name(job, revision)),
-        role=sys.intern(labels.get(LABEL_ROLE, "")),
+        owner=owner,
+        role=role,
         done=done,
         ready=not done and condition_is_true(status.get("conditions") or (), "Ready"),
         deleting=bool(metadata.get("deletionTimestamp")),
@@ -259,15 +290,18 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
     )
 
 
-def child_facts(kind: Kind[Any], body: Mapping[str, Any]) -> ChildFacts | None:
-    """The facts of a Revision's child; None for other objects.
+def child_facts(kind: Kind[Any], body: Mapping[str, Any], before: ChildFacts | None = None) -> ChildFacts | None:
+    """The facts of a Revision's child; None for other objects. before: those of the same object, known already.
 
     A child is identified by its name, which is unique. Labels and owner are not sufficient, because any user who may
     create such objects can write them.
     """
     metadata = meta(body)
     labels = metadata.get("labels") or {}
+    annotations = metadata.get("annotations") or {}
     job, revision = sys.intern(labels.get(LABEL_JOB, "")), revision_of(labels)
+    if job and ANNOTATION_ADOPTED_BY in annotations and LABEL_REVISION not in labels:
+        return _adopted_facts(kind, body, job, before)
     if not job or revision is None or metadata["name"] != child_name(job, revision):
         return None
     return ChildFacts(
@@ -282,7 +316,32 @@ def child_facts(kind: Kind[Any], body: Mapping[str, Any]) -> ChildFacts | None:
         deleting=bool(metadata.get("deletionTimestamp")),
         state=kind.observe(body),
         queued=bool(labels.get(LABEL_QUEUE)),
-        held=ANNOTATION_HELD in (metadata.get("annotations") or {}),
+        held=ANNOTATION_HELD in annotations,
+    )
+
+
+def _adopted_facts(kind: Kind[Any], body: Mapping[str, Any], job: str, before: ChildFacts | None) -> ChildFacts:
+    """Of an object that somebody else has made. It says itself which ProfiledJob it is looked at for: the operator has
+    written that, and a ProfiledJob that does not name the object takes no notice."""
+    metadata = meta(body)
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    about = adopted_facts(kind, body, None if before is None else before.adopted)
+    role = "" if about.workload is None else scaled_of(kind.pod_sets(about.workload.chosen)).name
+    number = annotations.get(ANNOTATION_ADOPTED_REVISION)
+    return ChildFacts(
+        kind=kind,
+        uid=str(metadata["uid"]),
+        namespace=sys.intern(str(metadata.get("namespace"))),
+        name=str(metadata["name"]),
+        job=job,
+        revision=revision_of({LABEL_REVISION: str(number)}) or 1,
+        owner=sys.intern(str(annotations[ANNOTATION_ADOPTED_BY])),
+        named=False,
+        deleting=bool(metadata.get("deletionTimestamp")),
+        state=altered(kind.observe(body), role=sys.intern(role)),
+        queued=bool(labels.get(LABEL_QUEUE)),
+        held=ANNOTATION_HELD in annotations,
+        adopted=about,
     )
 
 

@@ -19,11 +19,12 @@ from rightpool.cluster.resources import NAMESPACES, NODES, PERSISTENT_VOLUMES, P
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.reporting.stored_job import StoredJob, read_job
-from rightpool.runtime.observe.facts import ChildFacts, PodFacts, child_facts, meta, node_facts, pod_facts
+from rightpool.runtime.observe.facts import ChildFacts, PodFacts, child_facts, member_facts, meta, node_facts, pod_facts
 from rightpool.runtime.observe.revisions import revision_states
 from rightpool.runtime.observe.volumes import volume_facts
 from rightpool.runtime.observe.watched import watched
 from rightpool.workloads.kinds.registry import kind_at
+from rightpool.workloads.template import InvalidTemplate
 
 TOMBSTONE_SECONDS: Final = 600.0
 _UID_RANGE: Final = "openshift.io/sa.scc.uid-range"
@@ -37,6 +38,8 @@ class _Entry:
     facts: Any
     watched: bool = False
     """Whether a watch has delivered it, not only a list or our own write."""
+    member_of: str | None = None
+    """Uid of the adopted object whose pod it is, which no watch of ours delivers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class Store:
         self._own_pods: dict[
             JobKey, tuple[str | None, int, tuple[PodFacts, ...]]
         ] = {}  # of the Revision asked for last
+        self._adopted: dict[str, ChildFacts] = {}  # by uid
+        self._changed_adopted: set[str] = set()  # of which a newer version was seen
         self._disruptions: dict[str, float] = {}  # when a pod was last to be evicted, by its child's uid
         self._listed: dict[Resource, tuple[Any, ...]] = {}  # the facts of all objects, until one changes
         self._news: set[JobKey] = set()
@@ -101,11 +106,31 @@ class Store:
         horizon = _version(version)
         with self._lock:
             gone = [
-                uid for uid, entry in self._entries[resource].items() if uid not in listed and entry.version <= horizon
+                uid
+                for uid, entry in self._entries[resource].items()
+                if uid not in listed and entry.version <= horizon and entry.member_of is None
             ]
         for uid in gone:
             lost += self._remove(resource, uid, horizon)
         return Reconciled(missed, lost)
+
+    def put_members(self, child: ChildFacts, bodies: Iterable[Mapping[str, Any]]) -> None:
+        """All pods of an adopted object, as they were listed."""
+        found = {facts.uid: facts for body in bodies if (facts := member_facts(body, child)) is not None}
+        key = JobKey(child.namespace, child.job)
+        with self._lock:
+            entries, known = self._entries[PODS], self._pods.get(key, {})
+            for uid in [uid for uid in known if uid not in found and entries[uid].member_of == child.uid]:
+                self._drop(PODS, uid, entries[uid])
+                self._changed.set()
+            for uid, facts in found.items():
+                old = entries.get(uid)
+                kept = facts if old is None or old.facts != facts else old.facts
+                entries[uid] = entry = _Entry(0, key, kept, watched=True, member_of=child.uid)
+                if kept is facts:
+                    self._listed.pop(PODS, None)
+                if self._index(PODS, uid, entry, old):
+                    self._changed.set()
 
     @property
     def watched(self) -> Mapping[Resource, str | None]:
@@ -134,6 +159,8 @@ class Store:
             if gone is not None and (not gone.version or version <= gone.version):
                 return False
             facts = _facts(resource, body, old, own=own)
+            if isinstance(facts, StoredJob):
+                facts = self._with_workload(facts)
             if facts is None:
                 if old is not None:
                     self._drop(resource, uid, old)
@@ -174,6 +201,9 @@ class Store:
         elif (index := self._index_of(resource)) is not None:
             self._disruptions.pop(uid, None)
             self._leave(index, uid, entry.key)
+            if self._adopted.pop(uid, None) is not None:
+                self._changed_adopted.discard(uid)
+                self.put_members(entry.facts, ())
 
     def _leave(self, index: dict[JobKey, dict[str, Any]], uid: str, key: JobKey) -> None:
         """A pod or child is none of this ProfiledJob any more."""
@@ -198,6 +228,8 @@ class Store:
             if old is not None and old.key != entry.key:
                 self._leave(index, uid, old.key)  # whoever may edit a pod may give it another label
             index.setdefault(entry.key, {})[uid] = entry.facts
+            if isinstance(entry.facts, ChildFacts):
+                self._see_adopted(uid, entry.facts, None if old is None else old.facts)
             if resource is PODS and entry.facts.disrupted_at is not None and entry.facts.owner:
                 # An evicted pod is gone before anybody asks why its peers have failed.
                 known = self._disruptions.get(entry.facts.owner, 0.0)
@@ -207,6 +239,33 @@ class Store:
             self._outdate(entry.key)
             return True
         return old is None or old.facts != entry.facts
+
+    def _see_adopted(self, uid: str, child: ChildFacts, old: ChildFacts | None) -> None:
+        """An adopted object has changed. So may its pods have, and the workload of its ProfiledJob."""
+        if child.adopted is None:
+            self._adopted.pop(uid, None)
+            return
+        self._adopted[uid] = child
+        self._changed_adopted.add(uid)
+        job_uid = self._jobs.get(JobKey(child.namespace, child.job))
+        entry = None if job_uid is None else self._entries[PROFILED_JOBS].get(job_uid)
+        if entry is not None and (old is None or old.adopted is not child.adopted):
+            entry.facts = self._with_workload(entry.facts)
+            self._listed.pop(PROFILED_JOBS, None)
+
+    def _with_workload(self, stored: StoredJob) -> StoredJob:
+        """A ProfiledJob that names an object, with the workload of that, as far as it was seen."""
+        job = stored.job
+        if job.spec.workload_ref is None:
+            return stored
+        child = self.adopted_by(job.key, job.uid)
+        about = None if child is None else child.adopted
+        if about is None or about.workload is None or about.workload is job.spec.workload:
+            return stored
+        try:
+            return stored.running(about.workload)
+        except InvalidTemplate:
+            return stored  # who adopts it says so
 
     def _index_of(self, resource: Resource) -> dict[JobKey, dict[str, Any]] | None:
         """The index by ProfiledJob, for pods and children."""
@@ -270,6 +329,23 @@ class Store:
             self._own_pods[key] = (owner, revision, found)
             return found
 
+    def adopted_by(self, key: JobKey, uid: str) -> ChildFacts | None:
+        """The object that the ProfiledJob with this uid names, where it was found."""
+        with self._lock:
+            children = self._children.get(key, {}).values()
+            return next((c for c in children if c.adopted is not None and c.owner == uid), None)
+
+    def adopted(self) -> tuple[ChildFacts, ...]:
+        """The objects that ProfiledJobs name."""
+        with self._lock:
+            return tuple(self._adopted.values())
+
+    def take_changed_adopted(self) -> set[str]:
+        """Uids of the adopted objects of which a newer version was seen since this was asked last."""
+        with self._lock:
+            changed, self._changed_adopted = self._changed_adopted, set()
+            return changed
+
     def all_pods(self) -> tuple[PodFacts, ...]:
         """The pods of all Revisions. The very same object while nothing about them changes."""
         return self.objects(PODS)
@@ -327,7 +403,7 @@ def _facts(resource: Resource, body: Mapping[str, Any], old: _Entry | None, *, o
         return _gives_users(body)
     kind = kind_at(resource)
     if kind is not None:
-        return child_facts(kind, body)
+        return child_facts(kind, body, None if old is None else old.facts)
     return body  # few and small; managedFields of a pool are needed too
 
 

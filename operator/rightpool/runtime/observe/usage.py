@@ -18,7 +18,7 @@ from rightpool.cluster.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIMS, R
 from rightpool.contract import LABEL_JOB
 from rightpool.hardware.devices import Devices, devices, resources_of
 from rightpool.hardware.node import NodeResource
-from rightpool.runtime.observe.facts import PodFacts, requested
+from rightpool.runtime.observe.facts import PodFacts, meta, requested
 from rightpool.runtime.observe.relist import Lister
 
 # Seconds for which a count stays where pods may not be listed any more: rights that are changed come back by then.
@@ -38,9 +38,12 @@ class ChipUsage:
         *,
         interval: float,
         namespaces: Sequence[str] = (),
+        members: Callable[[], Collection[tuple[str, str]]] = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Pods are listed in `namespaces`, in all if empty. Chips of pods elsewhere count as free."""
+        """Pods are listed in `namespaces`, in all if empty. Chips of pods elsewhere count as free. members: labels of
+        pods of adopted objects, which are the jobs' own."""
+        self._members = members
         self._client = client
         self.whole = not namespaces
         """Whether the pods of all namespaces are counted."""
@@ -96,10 +99,11 @@ class ChipUsage:
     def _count_pods(self, resources: Collection[str], now: float) -> bool:
         """Whether the count changed."""
         counted: Counter[NodeResource] = Counter()
+        members = frozenset(self._members())
         try:
             for namespace in self._namespaces:
                 for page in self._client.pages(PODS, namespace, labels=f"!{LABEL_JOB}", fields=_ALIVE):
-                    _count(page, resources, counted)
+                    _count(page, resources, members, counted)
         except Forbidden as error:
             return self._refuse(error.message, now)
         except ClusterError as error:
@@ -132,8 +136,12 @@ class ChipUsage:
         return dict(counted)
 
 
-def _count(page: Listing, resources: Collection[str], counted: Counter[NodeResource]) -> None:
+def _count(
+    page: Listing, resources: Collection[str], members: frozenset[tuple[str, str]], counted: Counter[NodeResource]
+) -> None:
     for body in page.items:
+        if members and not members.isdisjoint((meta(body).get("labels") or {}).items()):
+            continue
         spec = body.get("spec") or {}
         for resource, amount in requested(spec):
             if resource in resources and amount:

@@ -49,7 +49,7 @@ class _Feed:
     def target_of(self, pods: Sequence[PodFacts]) -> Target | None:
         """The pods with addresses."""
         if pods is not self.pods or (self.target is not None and self.target.interval != self.interval):
-            addresses = tuple((pod.name, pod.ip) for pod in pods if pod.ip and not pod.done)
+            addresses = tuple((pod.name, pod.ip if pod.profiled else "") for pod in pods if pod.ip and not pod.done)
             self.target = Target(self.window.key, addresses, self.interval) if addresses else None
             self.pods = pods
         return self.target

@@ -1,0 +1,14 @@
+"""What a status keeps of an adopted object."""
+
+from __future__ import annotations
+
+from rightpool.api.record import Record
+from rightpool.api.value_object import value_object
+
+
+@value_object
+class AdoptedObject(Record):
+    """The object that `spec.workloadRef` names, as it was found."""
+
+    uid: str
+    """Tells it from a later one of the name, which is another workload."""

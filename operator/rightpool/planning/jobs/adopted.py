@@ -1,0 +1,35 @@
+"""An adopted object: one that somebody else has made, and that runs where it runs."""
+
+from typing import Final
+
+from rightpool.api.conditions import Reason
+from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
+
+UNFOLLOWED: Final = (
+    Reason.WORKLOAD_NOT_FOUND,
+    Reason.WORKLOAD_NOT_RUNNING,
+    Reason.WORKLOAD_REPLACED,
+    Reason.WORKLOAD_CONTROLLED,
+    Reason.WORKLOAD_NOT_ADOPTABLE,
+    Reason.ADOPTED_BY_ANOTHER,
+    Reason.SPANS_POOLS,
+)
+"""Why nothing is said of a job's object."""
+
+
+@value_object
+class Adopted:
+    """Where the object of a job is seen to be."""
+
+    uid: str
+    """Of the object."""
+
+    revision: int
+    """The number of the state that it is in."""
+
+    placement: Placement | None
+    """Where its pods are; None where none has a node of a pool, or they are in several pools."""
+
+    chip: str | None = None
+    """Key of its chips in the catalog; None where that is not known."""

@@ -1,0 +1,36 @@
+"""Following: an adopted object is where it is, and the state of its job says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rightpool.api.adopted_object import AdoptedObject
+from rightpool.api.revision import Revision
+from rightpool.planning.jobs.job import Job
+
+
+def followed(job: Job, now: float) -> Job:
+    """The job where its object runs, and as that is; the very same job where its state says so already. What it costs
+    counts from the moment when it was first found there."""
+    seen, state = job.observed.adopted, job.state
+    if seen is None or seen.placement is None or state.migration is not None:
+        return job
+    workload, ref = job.spec.workload, state.revision
+    found = Revision(
+        revision=seen.revision,
+        placement=seen.placement,
+        workload_hash=job.workload_hash,
+        requested_chips=workload.chips,
+        requested_replicas=workload.replicas,
+        created_at=now,
+        generation=job.generation,
+        chip=seen.chip,
+    )
+    if ref is not None and _same(ref, found):
+        return job
+    return job.with_state(replace(state, revision=found, adopted=state.adopted or AdoptedObject(seen.uid)))
+
+
+def _same(ref: Revision, found: Revision) -> bool:
+    one, two = ((r.revision, r.placement, r.workload_hash, r.requested) for r in (ref, found))
+    return one == two
