@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rightpool.api.choices import CheckpointMode
+from rightpool.api.conditions import Reason
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
@@ -49,6 +50,9 @@ class Serving(Work):
     def demand(self, job: Job) -> float:
         assert isinstance(job.spec, ServingSpec)
         return job.spec.requests
+
+    def lacking(self, job: Job, profile: Profile) -> Reason | None:
+        return None if Field.CHIP_BUSY in profile.readings else Reason.PARTIAL_TELEMETRY
 
     def saving(self, spec: ProfiledJobSpec) -> CheckpointMode:
         return CheckpointMode.NONE

@@ -35,15 +35,15 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handovers, "HANDOVERS", {**handovers.HANDOVERS, Serving: StartThenStop()})
 
 
-def serving(requests: float, *, chips: int = 4, rate: float = 1000.0) -> Job:
+def serving(requests: float, **ratios: float | None) -> Job:
     """A job that serves so many requests a second on chips that could serve more, and that scales perfectly."""
     made = ServingSpec.model_validate(spec().model_dump(by_alias=True) | {"requests": requests})
-    return running(Placement("a100", chips, 1), rate, made=made, ratios={"exposed_communication": None})
+    return running(made=made, ratios={"exposed_communication": None, **ratios})
 
 
-def training(*, chips: int = 4, rate: float = 1000.0) -> Job:
+def training(**ratios: float | None) -> Job:
     """The same that trains."""
-    return running(Placement("a100", chips, 1), rate, ratios={"exposed_communication": None})
+    return running(ratios={"exposed_communication": None, **ratios})
 
 
 def test_what_is_not_asked_for_is_worth_nothing() -> None:
@@ -55,6 +55,11 @@ def test_what_is_not_asked_for_is_worth_nothing() -> None:
     candidate = few.decision.candidate
     assert candidate is not None and candidate.cost_per_million is not None and candidate.cost_per_hour is not None
     assert candidate.cost_per_million.median == pytest.approx(candidate.cost_per_hour / HOURS / 200.0 * 1e6)
+
+
+def test_nothing_is_decided_before_what_it_is_measured_by_is_known() -> None:
+    assert judged(serving(200.0, chip_busy=None)).decision.reason is Reason.PARTIAL_TELEMETRY
+    assert judged(training(chip_busy=None)).decision.reason is not Reason.PARTIAL_TELEMETRY
 
 
 def test_it_moves_without_a_save() -> None:

@@ -7,7 +7,6 @@ from rightpool.api.choices import Switch
 from rightpool.api.conditions import Reason
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.revision import Revision
-from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.foreign_pod import foreign_pod
@@ -16,13 +15,10 @@ from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.pool_gates import current_gate, home_vendor, placed_vendor
 from rightpool.planning.offers.rejection import Gap, Rejection
 from rightpool.planning.offers.shape import Shape
-from rightpool.prediction.features import has_rate
+from rightpool.planning.work.registry import work_of
 from rightpool.profiles.profile import Profile, Steadiness
-from rightpool.profiles.sample import Field
 
 COMPLETED = "Completed"
-
-_OF_STEPS = (Field.STEP_SECONDS, Field.STEPS_PER_SECOND)
 
 
 def not_evaluated(job: Job) -> Decision | None:
@@ -96,26 +92,12 @@ def _gap_of_profile(job: Job, profile: Profile, revision: Revision) -> Gap | Non
         return Gap(Reason.PARTIAL_TELEMETRY, heard=(profile.pods, profile.expected))
     if profile.shared is not None:
         return Gap(Reason.SHARED_CHIP)
-    if awaits_rate(job, profile):
-        return Gap(Reason.WARMING_UP, window=profile.window)
-    if not profile.complete or not has_rate(profile) or lacks_samples(job, profile):
-        return Gap(Reason.PARTIAL_TELEMETRY)
-    return None
-
-
-def misses_samples(job: Job, profile: Profile) -> bool:
-    """Whether the spec counts samples and steps alone are seen: the user must say how many samples they have."""
-    return job.spec.counts_samples is not None and not profile.readings.keys().isdisjoint(_OF_STEPS)
-
-
-def awaits_rate(job: Job, profile: Profile) -> bool:
-    """Whether training steps are seen, and their rate is known soon."""
-    return profile.throughput is None and Field.STEPS in profile.readings and not misses_samples(job, profile)
-
-
-def lacks_samples(job: Job, profile: Profile) -> bool:
-    """Whether throughput is in steps although the spec counts samples: it was edited after the last reading."""
-    return profile.unit is WorkUnit.STEPS and job.spec.counts_samples is not None
+    lacking = work_of(job.spec).lacking(job, profile)
+    if lacking is Reason.WARMING_UP:
+        return Gap(lacking, window=profile.window)
+    if lacking is None and not profile.complete:
+        lacking = Reason.PARTIAL_TELEMETRY
+    return None if lacking is None else Gap(lacking)
 
 
 def comparable_elsewhere(job: Job) -> bool:

@@ -7,21 +7,25 @@ from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.choices import CheckpointMode
+from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Migration
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
+from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.judge.series import RateSeries
 from rightpool.planning.work.progress import progress_of
 from rightpool.planning.work.work import Activity, Extent, Work
+from rightpool.prediction.features import has_rate
 from rightpool.profiles.profile import WARM_UP_STEPS, Profile, Steadiness
 from rightpool.profiles.sample import Field
 from rightpool.profiles.slow_start import begins_with_start, known_before
 
 # From the old pods' end to the first step on the new ones, where this job has not shown how long it takes.
 TYPICAL_RESTART_SECONDS: Final = 60.0
+_OF_STEPS: Final = (Field.STEP_SECONDS, Field.STEPS_PER_SECOND)
 _COUNTS: Final = (Field.STEPS, Field.SAMPLES, Field.SAMPLES_PER_SECOND, Field.STEPS_PER_SECOND)
 
 
@@ -46,6 +50,12 @@ class Training(Work):
     def demand(self, job: Job) -> float:
         """The sooner it is done the better."""
         return math.inf
+
+    def lacking(self, job: Job, profile: Profile) -> Reason | None:
+        """A rate, in the unit that its user counts in."""
+        if awaits_rate(job, profile):
+            return Reason.WARMING_UP
+        return None if has_rate(profile) and not lacks_samples(job, profile) else Reason.PARTIAL_TELEMETRY
 
     # --- what a stop costs -------------------------------------------------------------------------------------------
 
@@ -142,6 +152,21 @@ class Training(Work):
         if steps is not None and steps.low == steps.high and 0.0 < steps.value < WARM_UP_STEPS:
             return Activity.FIRST_STEPS
         return Activity.UNSEEN if profile.complete else Activity.WORKING
+
+
+def misses_samples(job: Job, profile: Profile) -> bool:
+    """Whether the spec counts samples and steps alone are seen: the user must say how many samples they have."""
+    return job.spec.counts_samples is not None and not profile.readings.keys().isdisjoint(_OF_STEPS)
+
+
+def awaits_rate(job: Job, profile: Profile) -> bool:
+    """Whether training steps are seen, and their rate is known soon."""
+    return profile.throughput is None and Field.STEPS in profile.readings and not misses_samples(job, profile)
+
+
+def lacks_samples(job: Job, profile: Profile) -> bool:
+    """Whether throughput is in steps although the spec counts samples: it was edited after the last reading."""
+    return profile.unit is WorkUnit.STEPS and job.spec.counts_samples is not None
 
 
 def shows_no_step(profile: Profile, revision: int) -> bool:

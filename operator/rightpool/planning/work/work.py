@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from rightpool.api.choices import CheckpointMode
+from rightpool.api.conditions import Reason
 from rightpool.api.migration import Migration
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
@@ -63,6 +64,10 @@ class Work(ABC):
     @abstractmethod
     def demand(self, job: Job) -> float:
         """Units of work a second that are worth anything; infinitely many where faster is always better."""
+
+    @abstractmethod
+    def lacking(self, job: Job, profile: Profile) -> Reason | None:
+        """Why a steady Profile of all its pods says too little to decide by; None where it says enough."""
 
     # --- what a stop costs -------------------------------------------------------------------------------------------
 

@@ -10,8 +10,9 @@ from rightpool.api.wording import how_many, sentence, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.flops_texts import peak_exceeded_text
-from rightpool.planning.offers.readiness import awaits_rate, comparable_elsewhere, lacks_samples, misses_samples
+from rightpool.planning.offers.readiness import comparable_elsewhere
 from rightpool.planning.offers.targets.registry import TARGETS
+from rightpool.planning.work.training import awaits_rate, lacks_samples, misses_samples
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.findings import SharedChip
