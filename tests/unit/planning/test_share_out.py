@@ -11,21 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightpool.api.placement import Placement
-from rightpool.planning.allocate.market import Market, Stake
+from rightpool.planning.allocate.market import NOTHING, Market, Stake
 from rightpool.planning.allocate.share_out import LEAST_GAIN, SharedOut, shared_out
 from rightpool.planning.allocate.surplus import surplus
 from rightpool.planning.jobs.job import JobKey
 
 A, B = "a", "b"
+PLACES = [Placement(pool, size, 1) for pool in (A, B) for size in (1, 2, 4)]
 
 
 def stake(name: str, rates: Mapping[tuple[str, int], float], **more: object) -> Stake:
     """A job that does so much at so many chips of a pool, which cost a dollar, or two of `b`, an hour."""
-    places = tuple(Placement(pool, chips, 1) for pool, chips in rates)
+    places = [Placement(pool, chips, 1) for pool, chips in rates]
     speeds = np.array(list(rates.values()))
     return Stake(
         key=JobKey("team", name),
-        places=places,
+        places=np.array([PLACES.index(place) for place in places], dtype=np.int64),
         rates=speeds,
         prices=np.array([place.chips * (2.0 if place.pool == B else 1.0) for place in places]),
         left=3600.0 / speeds,
@@ -50,7 +51,7 @@ def markets(draw: st.DrawFn) -> tuple[list[Stake], dict[str, int]]:
                 f"job-{number}",
                 rates,
                 value=draw(st.floats(0.0, 50.0)),
-                here=Placement(pool, size, 1) if runs else None,
+                here=PLACES.index(Placement(pool, size, 1)) if runs else NOTHING,
                 started=runs or draw(st.booleans()),
                 restart=draw(st.sampled_from([0.0, 60.0, 900.0])),
                 changes=draw(st.floats(0.0, 3.0)),
@@ -82,7 +83,8 @@ def carried_out(stakes: Sequence[Stake], plan: SharedOut) -> list[Stake]:
     """The same jobs, each with what the plan gives it. No time has passed."""
     done = []
     for one in stakes:
-        here = plan.places[one.key]
+        place = plan.places[one.key]
+        here = NOTHING if place is None else PLACES.index(place)
         changed = one.started and here != one.here
         done.append(
             Stake(
@@ -93,7 +95,7 @@ def carried_out(stakes: Sequence[Stake], plan: SharedOut) -> list[Stake]:
                 one.left,
                 one.value,
                 here,
-                one.started or here is not None,
+                one.started or here != NOTHING,
                 one.restart,
                 one.changes + changed,
             )
@@ -105,7 +107,7 @@ def carried_out(stakes: Sequence[Stake], plan: SharedOut) -> list[Stake]:
 @settings(max_examples=50, deadline=None)
 def test_no_plan_is_worth_more_than_the_one_made(made: tuple[list[Stake], dict[str, int]]) -> None:
     stakes, chips = made
-    market = Market(stakes, chips)
+    market = Market(PLACES, stakes, chips)
     plan = shared_out(market, {})
     most = best(market)
     assert plan.worth >= most - 2.0 * LEAST_GAIN * abs(most) - 1e-6
@@ -116,12 +118,12 @@ def test_no_plan_is_worth_more_than_the_one_made(made: tuple[list[Stake], dict[s
 @settings(max_examples=40, deadline=None)
 def test_no_chip_is_promised_twice_and_who_has_a_place_keeps_one(made: tuple[list[Stake], dict[str, int]]) -> None:
     stakes, chips = made
-    plan = shared_out(Market(stakes, chips), {})
+    plan = shared_out(Market(PLACES, stakes, chips), {})
     used: Counter[str] = Counter()
     for one in stakes:
         place = plan.places[one.key]
-        assert place is not None or one.here is None
-        assert place is None or place in one.places
+        assert place is not None or one.here == NOTHING
+        assert place is None or PLACES.index(place) in one.places
         if place is not None:
             used[place.pool] += place.chips
     assert all(used[pool] <= chips[pool] for pool in chips)
@@ -133,43 +135,44 @@ def test_the_order_in_which_jobs_come_changes_nothing(
     made: tuple[list[Stake], dict[str, int]], shuffled: object
 ) -> None:
     stakes, chips = made
-    plan = shared_out(Market(stakes, chips), {})
+    plan = shared_out(Market(PLACES, stakes, chips), {})
     other = list(stakes)
     shuffled.shuffle(other)  # type: ignore[attr-defined]
-    assert shared_out(Market(other, dict(reversed(chips.items()))), {}) == plan
+    assert shared_out(Market(PLACES, other, dict(reversed(chips.items()))), {}) == plan
 
 
 @given(markets())
 @settings(max_examples=50, deadline=None)
 def test_a_plan_that_is_carried_out_is_kept(made: tuple[list[Stake], dict[str, int]]) -> None:
     stakes, chips = made
-    plan = shared_out(Market(stakes, chips), {})
-    again = shared_out(Market(carried_out(stakes, plan), chips), plan.prices)
+    plan = shared_out(Market(PLACES, stakes, chips), {})
+    again = shared_out(Market(PLACES, carried_out(stakes, plan), chips), plan.prices)
     assert again.places == plan.places
 
 
 def test_a_job_that_is_worth_more_gets_chips_of_one_that_runs_which_shrinks() -> None:
-    chips = {A: 4}
-    wide = stake("wide", {(A, 2): 1.0, (A, 4): 1.6}, here=Placement(A, 4, 1), started=True, restart=10.0)
-    plan = shared_out(Market([wide, stake("new", {(A, 2): 1.0}, value=40.0)], chips), {})
+    chips = {A: 4, B: 0}
+    wide = stake("wide", {(A, 2): 1.0, (A, 4): 1.6}, here=PLACES.index(Placement(A, 4, 1)), started=True, restart=10.0)
+    plan = shared_out(Market(PLACES, [wide, stake("new", {(A, 2): 1.0}, value=40.0)], chips), {})
     assert plan.places == {wide.key: Placement(A, 2, 1), JobKey("team", "new"): Placement(A, 2, 1)}
     assert plan.prices[A] > 0.0
 
 
 def test_nobody_shrinks_for_less_than_the_restart_costs() -> None:
-    chips = {A: 4}
-    wide = stake("wide", {(A, 2): 1.0, (A, 4): 1.6}, here=Placement(A, 4, 1), started=True, restart=3000.0)
-    plan = shared_out(Market([wide, stake("new", {(A, 2): 1.0}, value=11.0)], chips), {})
+    chips = {A: 4, B: 0}
+    wide = stake(
+        "wide", {(A, 2): 1.0, (A, 4): 1.6}, here=PLACES.index(Placement(A, 4, 1)), started=True, restart=3000.0
+    )
+    plan = shared_out(Market(PLACES, [wide, stake("new", {(A, 2): 1.0}, value=11.0)], chips), {})
     assert plan.places == {wide.key: Placement(A, 4, 1), JobKey("team", "new"): None}
 
 
 def test_chips_that_are_left_have_no_price() -> None:
-    plan = shared_out(Market([stake("one", {(A, 1): 1.0})], {A: 2, B: 2}), {})
+    plan = shared_out(Market(PLACES, [stake("one", {(A, 1): 1.0})], {A: 2, B: 2}), {})
     assert plan.prices == {A: 0.0, B: 0.0} and plan.worth == plan.bound
 
 
 def test_a_job_of_which_nothing_is_known_stays_where_it_is() -> None:
-    here = Placement(A, 1, 1)
-    known = stake("one", {(A, 1): float("nan"), (B, 1): float("nan")}, here=here, started=True)
-    plan = shared_out(Market([known, stake("none", {})], {A: 2, B: 2}), {})
-    assert plan.places == {known.key: here}
+    known = stake("one", {(A, 1): float("nan"), (B, 1): float("nan")}, here=0, started=True)
+    plan = shared_out(Market(PLACES, [known, stake("none", {})], {A: 2, B: 2}), {})
+    assert plan.places == {known.key: Placement(A, 1, 1)}

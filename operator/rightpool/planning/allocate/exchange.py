@@ -12,8 +12,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csc_matrix
 
+from rightpool.planning.allocate.market import NOTHING
 from rightpool.planning.allocate.prices import CLOSE, Priced
-from rightpool.planning.allocate.program import NOTHING, AllocationProgram
+from rightpool.planning.allocate.program import AllocationProgram
 from rightpool.prediction.columns import Floats, Ints
 
 MOST_JOBS: Final = 300
@@ -59,10 +60,7 @@ def exchanged(program: AllocationProgram, found: Priced) -> Ints:
 def _closest(program: AllocationProgram, found: Priced, jobs: Ints, net: Floats) -> Ints:
     """Those of which the two best options are nearest to one another, and those that did not get their favourite."""
     favourite, gain = program.favourites(found.prices)
-    second = net.copy()
-    takes = favourite != NOTHING
-    second[favourite[takes]] = -np.inf
-    margin = gain - np.maximum(program.largest(second), np.where(program.keeps, -np.inf, 0.0))
+    margin = gain - program.second(net, favourite)
     margin[found.choice != favourite] = -1.0
     order = np.lexsort((jobs, margin[jobs]))
     return np.sort(jobs[order[:MOST_JOBS]])

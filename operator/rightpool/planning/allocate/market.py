@@ -5,14 +5,18 @@ Rows of options, those of one job together, jobs in the order of their keys: not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from rightpool.api.placement import Placement
 from rightpool.planning.jobs.job import JobKey
 from rightpool.prediction.columns import Bools, Floats, Ints, floats
+
+NOTHING: Final = -1
+"""In place of an option: none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,8 +25,8 @@ class Stake:
 
     key: JobKey
     """The job's."""
-    places: tuple[Placement, ...]
-    """What it could have, where it is among them."""
+    places: Ints
+    """What it could have, where it is among them: positions among the placements of the market."""
     rates: Floats
     """Useful work a second at each; NaN where that is not known."""
     prices: Floats
@@ -31,14 +35,14 @@ class Stake:
     """Seconds until its end at each."""
     value: float
     """Dollars that an hour of its time is worth."""
-    here: Placement | None = None
-    """Where it is; None while it waits."""
+    here: int = NOTHING
+    """Where it is, among the placements of the market; NOTHING while it waits."""
     started: bool = False
     """Whether it has ever been anywhere."""
     restart: float = 0.0
     """Seconds that a change costs it."""
     changes: float = 0.0
-    """How often it was moved, resized or paused, the less the longer ago."""
+    """How often it was moved or resized, the less the longer ago."""
 
 
 class Market:
@@ -52,13 +56,14 @@ class Market:
         "job",
         "keys",
         "left",
-        "option",
+        "options",
         "places",
         "pool",
         "pools",
         "prices",
         "rates",
         "restart",
+        "runs",
         "size",
         "started",
         "value",
@@ -70,6 +75,8 @@ class Market:
     """Names."""
     chips: Ints
     """Of each pool, those that jobs of the market hold included."""
+    options: Ints
+    """Of each option, its place among the placements."""
     job: Ints
     """Of each option, by its place among the keys."""
     pool: Ints
@@ -85,48 +92,57 @@ class Market:
     first: Ints
     """Where each job's options begin, and the number of all."""
     here: Ints
-    """The option that each job has; -1 where it has none."""
+    """The option that each job has; NOTHING where it has none."""
+    runs: Bools
+    """Whether each job has one."""
+    value: Floats
+    """Dollars that an hour of each job's time is worth."""
+    started: Bools
+    """Whether each job has ever been anywhere."""
+    restart: Floats
+    """Seconds that a change costs each job."""
+    changes: Floats
+    """How often each was changed, the less the longer ago."""
 
-    def __init__(self, stakes: Iterable[Stake], chips: Mapping[str, int]) -> None:
+    def __init__(self, places: Sequence[Placement], stakes: Iterable[Stake], chips: Mapping[str, int]) -> None:
         """chips: of each pool, those that the stakes hold included."""
-        given = sorted((stake for stake in stakes if stake.places), key=lambda stake: stake.key)
+        given = sorted((stake for stake in stakes if len(stake.places)), key=lambda stake: stake.key)
+        self.places = places
         self.keys = tuple(stake.key for stake in given)
         self.pools = tuple(sorted(chips))
         self.chips = np.array([chips[pool] for pool in self.pools], dtype=np.int64)
         number = {pool: index for index, pool in enumerate(self.pools)}
+        pools = np.array([number[place.pool] for place in places], dtype=np.int64)
+        sizes = np.array([place.chips for place in places], dtype=np.int64)
         counts = np.array([len(stake.places) for stake in given], dtype=np.int64)
-        places = [place for stake in given for place in stake.places]
         job = np.repeat(np.arange(len(given)), counts)
-        pool = np.array([number[place.pool] for place in places], dtype=np.int64)
-        size = np.array([place.chips for place in places], dtype=np.int64)
+        options = np.concatenate([stake.places for stake in given]) if given else np.zeros(0, dtype=np.int64)
         price = _joined([stake.prices for stake in given])
-        order = np.lexsort((price, size, pool, job))
-        self.places = [places[index] for index in order.tolist()]
-        self.job, self.pool, self.size, self.prices = job[order], pool[order], size[order], price[order]
+        order = np.lexsort((price, sizes[options], pools[options], job))
+        self.job, self.options, self.prices = job, options[order], price[order]
+        self.pool, self.size = pools[self.options], sizes[self.options]
         rates = _joined([stake.rates for stake in given])[order]
         self.rates = np.where(np.isfinite(rates) & (rates > 0.0), rates, 0.0)
         left = _joined([stake.left for stake in given])[order]
         self.left = np.where(np.isfinite(left), left, np.inf)
         self.first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        self.here = np.full(len(given), -1, dtype=np.int64)
-        for index, stake in enumerate(given):
-            if stake.here is not None:
-                low, high = int(self.first[index]), int(self.first[index + 1])
-                self.here[index] = low + self.places[low:high].index(stake.here)
+        where = np.array([stake.here for stake in given], dtype=np.int64)
+        rows = np.flatnonzero(self.options == where[job])
+        self.here = np.full(len(given), NOTHING, dtype=np.int64)
+        self.here[job[rows]] = rows
+        self.runs = self.here != NOTHING
         self.value = floats([stake.value for stake in given])
-        self.started: Bools = np.array([stake.started for stake in given], dtype=np.bool_)
+        self.started = np.array([stake.started for stake in given], dtype=np.bool_)
         self.restart = floats([stake.restart for stake in given])
         self.changes = floats([stake.changes for stake in given])
 
-    @property
-    def runs(self) -> Bools:
-        """Whether each job has a place."""
-        return self.here >= 0
-
     def placements(self, choice: Ints) -> dict[JobKey, Placement | None]:
-        """What each job gets. choice: an option a job; -1: none."""
-        chosen = zip(self.keys, choice.tolist(), strict=True)
-        return {key: None if option < 0 else self.places[option] for key, option in chosen}
+        """What each job gets. choice: an option a job; NOTHING: none."""
+        chosen = np.where(choice == NOTHING, NOTHING, self.options[choice])
+        return {
+            key: None if place == NOTHING else self.places[place]
+            for key, place in zip(self.keys, chosen.tolist(), strict=True)
+        }
 
 
 def _joined(columns: list[Floats]) -> Floats:

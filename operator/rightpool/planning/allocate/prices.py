@@ -16,6 +16,7 @@ from rightpool.planning.allocate.repair import repaired
 from rightpool.prediction.columns import Floats, Ints
 
 _ROUNDS: Final = 150
+_REPAIRED: Final = (0, 10, 40, 90)  # rounds after which a plan is made of the prices
 _PATIENCE: Final = 5
 _SMALLEST_STEP: Final = 1e-2
 CLOSE: Final = 1e-4
@@ -35,34 +36,36 @@ class Priced(NamedTuple):
 
 def priced(program: AllocationProgram, prices: Floats) -> Priced:
     """From these prices on, those of the last plan where there was one."""
-    favourites = program.favourites(np.zeros(len(program.chips)))
-    if program.fits(favourites.choice):
-        return Priced(np.zeros(len(program.chips)), program.value(favourites.choice), favourites.choice)
-    best, bound, step, stalled = prices, np.inf, 1.0, 0
+    free = np.zeros(len(program.chips))
+    choice = program.favourites(free).choice
+    if program.fits(choice):
+        return Priced(free, program.value(choice), choice)
     choice = program.here
-    value = program.value(choice)
-    current = prices
+    best, bound, current, step, stalled = prices, np.inf, prices, 1.0, 0
     for number in range(_ROUNDS):
         wanted, gain = program.favourites(current)
-        use = program.used(wanted)
         dual = float(gain.sum() + current @ program.chips)
-        if dual < bound - 1e-9 * abs(bound) or number == 0:
-            bound, best, stalled = dual, current, 0
-            made = repaired(program, current) if number % _PATIENCE == 0 else None
-            if made is not None and program.value(made) > value:
-                choice, value = made, program.value(made)
+        if dual < bound:
+            stalled = stalled + 1 if dual > bound * (1.0 - CLOSE / 10.0) else 0
+            bound, best = dual, current
         else:
             stalled += 1
-            if stalled >= _PATIENCE:
-                step, stalled, current = step / 2.0, 0, best
+        if number in _REPAIRED:
+            choice = _better(program, choice, repaired(program, best))
+        if stalled >= _PATIENCE:
+            step, stalled = step / 2.0, 0
+            if current is not best:
+                current = best
                 continue
-        excess = use - program.chips
+        value = program.value(choice)
+        excess = program.used(wanted) - program.chips
         excess = np.where((current > 0.0) | (excess > 0.0), excess, 0.0)
         squared = float(excess @ excess)
         if squared == 0.0 or step < _SMALLEST_STEP or bound - value <= CLOSE * abs(value):
             break
         current = np.maximum(current + step * max(dual - value, 0.0) / squared * excess, 0.0)
-    made = repaired(program, best)
-    if program.value(made) > value:
-        choice = made
-    return Priced(best, bound, choice)
+    return Priced(best, bound, _better(program, choice, repaired(program, best)))
+
+
+def _better(program: AllocationProgram, one: Ints, other: Ints) -> Ints:
+    return other if program.value(other) > program.value(one) else one

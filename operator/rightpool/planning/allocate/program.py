@@ -9,11 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rightpool.planning.allocate.market import Market
+from rightpool.planning.allocate.market import NOTHING, Market
 from rightpool.prediction.columns import Bools, Floats, Ints, floats
-
-NOTHING = -1
-"""The choice of a job that gets no option."""
 
 
 class Favourites(NamedTuple):
@@ -37,7 +34,7 @@ class AllocationProgram:
     keeps: Bools
     """Whether each job has to have an option."""
     here: Ints
-    """The option that each job has; NOTHING where it has none."""
+    """The option of the program that each job has; NOTHING where it has none."""
 
     def __init__(self, market: Market, worth: Floats) -> None:
         """worth: of each option of the market; -inf where a job can't have it."""
@@ -73,6 +70,12 @@ class AllocationProgram:
             most[has] = np.maximum.reduceat(net, self.first[:-1][has])
         return most
 
+    def second(self, net: Floats, first: Ints) -> Floats:
+        """Of each job, the largest of these numbers but for that of its first choice; 0 where it may have nothing."""
+        others = net.copy()
+        others[first[first != NOTHING]] = -np.inf
+        return np.maximum(self.largest(others), np.where(self.keeps, -np.inf, 0.0))
+
     def used(self, choice: Ints) -> Floats:
         """Chips of each pool."""
         taken = choice[choice != NOTHING]
@@ -81,6 +84,10 @@ class AllocationProgram:
     def value(self, choice: Ints) -> float:
         """Dollars an hour of a choice."""
         return float(self.worth[choice[choice != NOTHING]].sum())
+
+    def bound(self, prices: Floats) -> float:
+        """No choice is worth more than this, whatever the prices."""
+        return float(self.favourites(prices).gain.sum() + prices @ self.chips)
 
     def fits(self, choice: Ints) -> bool:
         """Whether there are chips for it."""

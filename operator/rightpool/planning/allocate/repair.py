@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rightpool.planning.allocate.program import NOTHING, AllocationProgram
+from rightpool.planning.allocate.market import NOTHING
+from rightpool.planning.allocate.program import AllocationProgram
 from rightpool.prediction.columns import Floats, Ints
 
 
@@ -15,46 +16,45 @@ def repaired(program: AllocationProgram, prices: Floats) -> Ints:
     """
     net = program.worth - prices[program.pool] * program.size
     first, gain = program.favourites(prices)
-    takes = first != NOTHING
-    second = net.copy()
-    second[first[takes]] = -np.inf
-    other = np.maximum(program.largest(second), np.where(program.keeps, -np.inf, 0.0))
-    regret = np.where(takes, gain - other, -np.inf)
-    regret[takes] /= program.size[first[takes]]
-    free = program.chips - program.used(program.here)
-    choice = program.here.copy()
-    order = np.lexsort((np.arange(program.jobs), -regret)).tolist()
-    # What those before leave may be what those after them wanted, hence twice.
-    for turn in range(2):
-        for job in order:
-            if turn == 0 and first[job] == NOTHING:
-                continue
-            _best(
-                program,
-                job,
-                int(first[job]) if turn == 0 else NOTHING,
-                net if turn == 0 else program.worth,
-                free,
-                choice,
-            )
-    return choice
+    takes = np.flatnonzero(first != NOTHING)
+    regret = (gain - program.second(net, first))[takes] / program.size[first[takes]]
+    order = takes[np.lexsort((takes, -regret))]
+    free = (program.chips - program.used(program.here)).tolist()
+    choice = program.here.tolist()
+    pool, size = program.pool, program.size
+    lost: list[int] = []
+    wanted = first[order]
+    has = program.here[order]
+    rows = zip(order.tolist(), wanted.tolist(), pool[wanted].tolist(), size[wanted].tolist(), has.tolist(), strict=True)
+    own = list(zip(pool[has].tolist(), size[has].tolist(), strict=True))
+    for (job, option, there, chips, before), (left, given) in zip(rows, own, strict=True):
+        if before != NOTHING:
+            free[left] += given
+        if chips <= free[there]:
+            free[there] -= chips
+            choice[job] = option
+        else:
+            lost.append(job)
+            if before != NOTHING:
+                free[left] -= given
+    made, left_over = np.array(choice, dtype=np.int64), np.array(free)
+    others = np.flatnonzero(first == NOTHING)
+    for job in [*lost, *others.tolist()]:
+        _best(program, job, left_over, made)
+    return made
 
 
-def _best(program: AllocationProgram, job: int, wanted: int, worth: Floats, free: Floats, choice: Ints) -> None:
-    """The job takes what it wants where it fits, else what is worth most, of what is free and its own."""
+def _best(program: AllocationProgram, job: int, free: Floats, choice: Ints) -> None:
+    """The job takes what is worth most, of what is free and its own."""
     has = int(choice[job])
+    low, high = int(program.first[job]), int(program.first[job + 1])
+    if low == high:
+        return
     if has != NOTHING:
         free[program.pool[has]] += program.size[has]
-    low, high = int(program.first[job]), int(program.first[job + 1])
-    if wanted == NOTHING or program.size[wanted] > free[program.pool[wanted]]:
-        fits = program.size[low:high] <= free[program.pool[low:high]]
-        found = np.where(fits, worth[low:high], -np.inf)
-        at = int(found.argmax()) if high > low else 0
-        wanted = NOTHING
-        if high > low and np.isfinite(found[at]) and (found[at] > 0.0 or program.keeps[job]):
-            wanted = low + at
-    if wanted == NOTHING and program.keeps[job]:
-        wanted = has
-    if wanted != NOTHING:
-        free[program.pool[wanted]] -= program.size[wanted]
-    choice[job] = wanted
+    fits = program.size[low:high] <= free[program.pool[low:high]]
+    found = np.where(fits, program.worth[low:high], -np.inf)
+    at = low + int(found.argmax())
+    if found[at - low] > 0.0 or has != NOTHING:
+        free[program.pool[at]] -= program.size[at]
+        choice[job] = at

@@ -10,9 +10,9 @@ import numpy as np
 
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.exchange import exchanged
-from rightpool.planning.allocate.market import Market
+from rightpool.planning.allocate.market import NOTHING, Market
 from rightpool.planning.allocate.prices import CLOSE, priced
-from rightpool.planning.allocate.program import NOTHING, AllocationProgram
+from rightpool.planning.allocate.program import AllocationProgram
 from rightpool.planning.allocate.surplus import surplus
 from rightpool.planning.jobs.job import JobKey
 from rightpool.prediction.columns import Ints, floats
@@ -44,14 +44,15 @@ def shared_out(market: Market, before: Mapping[str, float]) -> SharedOut:
     program = AllocationProgram(market, worth)
     found = priced(program, floats([before.get(pool, 0.0) for pool in market.pools]))
     choice = exchanged(program, found)
-    runs = program.keeps
+    runs, value = program.keeps, program.value(choice)
     if (choice[runs] != program.here[runs]).any():
         elsewhere = market.runs[market.job]
         elsewhere[market.here[runs]] = False
         still = AllocationProgram(market, np.where(elsewhere, -np.inf, worth))
-        kept = exchanged(still, priced(still, found.prices))
-        if program.value(choice) - still.value(kept) <= LEAST_GAIN * abs(program.value(choice)):
-            program, choice = still, kept
+        if value - still.bound(found.prices) <= LEAST_GAIN * abs(value):
+            kept = exchanged(still, priced(still, found.prices))
+            if value - still.value(kept) <= LEAST_GAIN * abs(value):
+                program, choice = still, kept
     taken = choice != NOTHING
     options: Ints = choice.copy()
     options[taken] = program.options[choice[taken]]
