@@ -14,6 +14,7 @@ from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.placement import Placement
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.allocator import Allocator
+from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job
@@ -40,8 +41,8 @@ from tests.unit.planning.swap_allocator import BestSingleSwap
 from tests.unit.planning.test_plan import FREE
 from tests.unit.prediction.fixtures import A10G, A100_CHIP, pool
 
-ALLOCATORS: list[Allocator] = [GREEDY, BestSingleSwap()]
-NAMED = ["greedy", "swap"]
+ALLOCATORS: list[Allocator] = [GREEDY, BestSingleSwap(), FleetAllocator()]
+NAMED = ["greedy", "swap", "fleet"]
 
 
 @st.composite

@@ -6,7 +6,7 @@ it (settle.py), the same for all: waiting migrations, limits, nodes that are kep
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -81,6 +81,10 @@ class AllocationProblem:
         """Chips by pool and node that nobody holds or was promised; those of nodes that can be added under `+`."""
         return {name: self._room.free(name) for name in sorted(self._fleet.pools)}
 
+    def fits(self, ask: Ask) -> tuple[bool, ...]:
+        """Which of its offers a job could have now, were it to ask alone."""
+        return self._room.fits(ask.job, ask.offers)
+
     def forbidden(self, ask: Ask, offer: int) -> Limit | None:
         """Why a job may not have an offer now, whatever others get; None where it may."""
         return self._forbidden(ask, offer)
@@ -101,6 +105,8 @@ class Choice:
 
     grants: tuple[Grant, ...] = ()
     """In the order of service, each job once."""
+    prices: Mapping[str, float] = field(default_factory=dict)
+    """What one more chip would save the fleet an hour, dollars, by pool; of pools alone in which it would."""
 
 
 class Allocator(Protocol):

@@ -1,4 +1,4 @@
-"""Exchange: an integer program over what the prices leave open, solved by HiGHS.
+"""Exchange: an integer program over what the prices leave open, solved by HiGHS where SciPy is installed.
 
 An option that falls short of its job's best at the prices by more than the plan falls short of the bound is part of no
 better plan. What is left open is little, and solved exactly.
@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csc_matrix
 
 from rightpool.planning.allocate.market import NOTHING
 from rightpool.planning.allocate.prices import CLOSE, Priced
@@ -21,12 +19,20 @@ MOST_JOBS: Final = 300
 """Those with the closest choice, where more are open."""
 _NODES: Final = 20_000
 
+try:
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csc_matrix
+
+    SOLVER: Final = True
+except ImportError:
+    SOLVER = False  # type: ignore[misc]
+
 
 def exchanged(program: AllocationProgram, found: Priced) -> Ints:
     """The plan, or a better one."""
     value = program.value(found.choice)
     gap = found.bound - value
-    if gap <= CLOSE * abs(value):
+    if gap <= CLOSE * abs(value) or not SOLVER:
         return found.choice
     net = program.worth - found.prices[program.pool] * program.size
     _, gain = program.favourites(found.prices)

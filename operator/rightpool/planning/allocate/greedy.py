@@ -15,9 +15,10 @@ class GreedyAllocator:
 
     def share(self, problem: AllocationProblem, before: Choice | None) -> Choice:
         """Everybody who asks, in turn."""
-        return Choice(tuple(Grant(ask.key) for ask in sorted(problem.asks.values(), key=_turn)))
+        return Choice(tuple(Grant(ask.key) for ask in sorted(problem.asks.values(), key=greedy_turn)))
 
 
-def _turn(ask: Ask) -> tuple[Turn, float, JobKey]:
+def greedy_turn(ask: Ask) -> tuple[Turn, float, JobKey]:
+    """Whose turn comes first: the smallest."""
     first = -ask.saved_per_hour if ask.turn is Turn.MOVE else ask.job.created_at
     return ask.turn, first, ask.key

@@ -5,12 +5,41 @@ A job that has a place keeps one: nobody is paused for another.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from rightpool.planning.allocate.market import NOTHING, Market
+from rightpool.planning.allocate.market import NOTHING
 from rightpool.prediction.columns import Bools, Floats, Ints, floats
+
+
+class Options(Protocol):
+    """What jobs could have: a row an option, those of a job together, of a pool together, by size."""
+
+    @property
+    def job(self) -> Ints:
+        """A number from 0."""
+        ...
+
+    @property
+    def pool(self) -> Ints:
+        """A number from 0."""
+        ...
+
+    @property
+    def size(self) -> Ints:
+        """Chips."""
+        ...
+
+    @property
+    def chips(self) -> Ints:
+        """Of each pool."""
+        ...
+
+    @property
+    def here(self) -> Ints:
+        """The option that each job has and may not lose; NOTHING where it has none."""
+        ...
 
 
 class Favourites(NamedTuple):
@@ -28,7 +57,7 @@ class AllocationProgram:
     __slots__ = ("chips", "first", "here", "job", "jobs", "keeps", "options", "pool", "size", "worth")
 
     options: Ints
-    """Their places in the market."""
+    """Their places among those given."""
     worth: Floats
     """Dollars an hour of each."""
     keeps: Bools
@@ -36,17 +65,17 @@ class AllocationProgram:
     here: Ints
     """The option of the program that each job has; NOTHING where it has none."""
 
-    def __init__(self, market: Market, worth: Floats) -> None:
-        """worth: of each option of the market; -inf where a job can't have it."""
-        self.options = np.flatnonzero(_useful(market, worth))
-        self.job, self.pool = market.job[self.options], market.pool[self.options]
-        self.size = market.size[self.options].astype(np.float64)
+    def __init__(self, given: Options, worth: Floats) -> None:
+        """worth: of each option given, dollars an hour; -inf where a job can't have it."""
+        self.options = np.flatnonzero(_useful(given, worth))
+        self.job, self.pool = given.job[self.options], given.pool[self.options]
+        self.size = given.size[self.options].astype(np.float64)
         self.worth = np.where(np.isfinite(worth[self.options]), worth[self.options], 0.0)
-        self.jobs, self.chips = len(market.keys), market.chips.astype(np.float64)
+        self.jobs, self.chips = len(given.here), given.chips.astype(np.float64)
         self.first = np.searchsorted(self.job, np.arange(self.jobs + 1))
-        self.keeps = market.runs
+        self.keeps = given.here != NOTHING
         self.here = np.full(self.jobs, NOTHING, dtype=np.int64)
-        self.here[self.keeps] = np.searchsorted(self.options, market.here[self.keeps])
+        self.here[self.keeps] = np.searchsorted(self.options, given.here[self.keeps])
 
     def favourites(self, prices: Floats) -> Favourites:
         """What each job would take. prices: dollars a chip-hour beyond its list price, of each pool."""
@@ -94,17 +123,17 @@ class AllocationProgram:
         return bool((self.used(choice) <= self.chips).all())
 
 
-def _useful(market: Market, worth: Floats) -> Bools:
+def _useful(given: Options, worth: Floats) -> Bools:
     """Options that are worth something, and more than a smaller one of the same pool; and where jobs are."""
-    count = len(worth)
-    useful = np.isfinite(worth) & ((worth > 0.0) | market.runs[market.job])
+    count, keeps = len(worth), given.here != NOTHING
+    useful: Bools = np.isfinite(worth) & ((worth > 0.0) | keeps[given.job])
     start = np.ones(count, dtype=np.bool_)
-    start[1:] = (market.job[1:] != market.job[:-1]) | (market.pool[1:] != market.pool[:-1])
+    start[1:] = (given.job[1:] != given.job[:-1]) | (given.pool[1:] != given.pool[:-1])
     group = np.cumsum(start) - 1
     # The largest of those before it in its group: options of a group come by size.
     shifted = np.where(start, -np.inf, np.concatenate([[-np.inf], np.where(useful, worth, -np.inf)])[:count])
     useful &= worth > _running_largest(shifted, group)
-    useful[market.here[market.runs]] = True
+    useful[given.here[keeps]] = True
     return useful
 
 
