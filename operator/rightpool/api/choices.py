@@ -73,6 +73,13 @@ class AdaptationMode(StrEnum):
     OFF = "Off"
 
 
+class FleetMode(StrEnum):
+    """How chips that several moves want are shared out."""
+
+    AUTO = "Auto"
+    OFF = "Off"
+
+
 class AdoptionChange(StrEnum):
     """What may be done to an object that is adopted."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from rightpool.api.choices import AdaptationMode
+from rightpool.api.choices import AdaptationMode, FleetMode
 from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition
 from rightpool.api.model import ApiModel
 from rightpool.api.quantities import Duration, Frequency, Ratio, a_second_or_more
@@ -22,6 +22,13 @@ class CircuitBreaker(ApiModel):
 
     max_rolled_back_share: Ratio = Field(default="0.5", validate_default=True)
     """Share of them that may have been rolled back. 1: the circuit breaker is off."""
+
+
+class FleetPlanning(ApiModel):
+    """How chips that several moves want are shared out."""
+
+    mode: FleetMode = FleetMode.OFF
+    """Auto: to the moves that save most together. Off: to one move after another, the one that saves most first."""
 
 
 class PlacementPolicySpec(ApiModel):
@@ -49,6 +56,9 @@ class PlacementPolicySpec(ApiModel):
 
     circuit_breaker: CircuitBreaker = Field(default_factory=CircuitBreaker)
     """Stops moves where too many of the last ones had to be rolled back: to a pool, to a chip, or all."""
+
+    fleet: FleetPlanning = Field(default_factory=FleetPlanning)
+    """How chips that several moves want are shared out."""
 
 
 class PlacementPolicyStatus(ApiModel):

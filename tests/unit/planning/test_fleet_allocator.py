@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+
 import pytest
 
 from rightpool.api.action import Action
+from rightpool.api.choices import FleetMode
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
+from rightpool.api.policy import FleetPlanning
+from rightpool.cli.decider import Decider
 from rightpool.hardware.pool import Pool
-from rightpool.planning.allocate import exchange
 from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.plan import Plan
@@ -55,6 +60,13 @@ def targets(made: Plan) -> dict[str, str | None]:
     }
 
 
+def test_the_policy_says_which_allocator_it_is() -> None:
+    off = contested()
+    auto = replace(off, policy=off.policy.model_copy(update={"fleet": FleetPlanning(mode=FleetMode.AUTO)}))
+    assert targets(Decider()(off)) == {"able": "cheap", "choosy": None}
+    assert targets(Decider()(auto)) == {"able": "fair", "choosy": "cheap"}
+
+
 def test_who_has_a_second_choice_makes_way_for_who_has_none() -> None:
     assert targets(plan(contested(), allocator=GREEDY)) == {"able": "cheap", "choosy": None}
     made = plan(contested(), allocator=FleetAllocator())
@@ -62,7 +74,7 @@ def test_who_has_a_second_choice_makes_way_for_who_has_none() -> None:
 
 
 def test_without_a_solver_the_prices_alone_tell_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "SOLVER", False)
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     assert targets(plan(contested(), allocator=FleetAllocator())) == {"able": "fair", "choosy": "cheap"}
 
 

@@ -13,7 +13,7 @@ from rightpool.planning.allocate.market import NOTHING
 from rightpool.prediction.columns import Bools, Floats, Ints, floats
 
 
-class Options(Protocol):
+class OptionColumns(Protocol):
     """What jobs could have: a row an option, those of a job together, of a pool together, by size."""
 
     @property
@@ -65,7 +65,7 @@ class AllocationProgram:
     here: Ints
     """The option of the program that each job has; NOTHING where it has none."""
 
-    def __init__(self, given: Options, worth: Floats) -> None:
+    def __init__(self, given: OptionColumns, worth: Floats) -> None:
         """worth: of each option given, dollars an hour; -inf where a job can't have it."""
         self.options = np.flatnonzero(_useful(given, worth))
         self.job, self.pool = given.job[self.options], given.pool[self.options]
@@ -123,7 +123,7 @@ class AllocationProgram:
         return bool((self.used(choice) <= self.chips).all())
 
 
-def _useful(given: Options, worth: Floats) -> Bools:
+def _useful(given: OptionColumns, worth: Floats) -> Bools:
     """Options that are worth something, and more than a smaller one of the same pool; and where jobs are."""
     count, keeps = len(worth), given.here != NOTHING
     useful: Bools = np.isfinite(worth) & ((worth > 0.0) | keeps[given.job])
