@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
+from rightpool.api.conditions import Condition, Reason, find_condition
 from rightpool.api.migration import Phase
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.planning.jobs.job import Job
+from rightpool.reporting.stored_job import StoredJob
 
 # How long a process is given to measure a job again: its window, what came late, and the start itself.
 _WINDOWS: Final = 1.5
@@ -34,20 +35,19 @@ def recovery_seconds(job: Job) -> float:
     return _WINDOWS * job.spec.profiling.window.total_seconds() + _SECONDS
 
 
-def still_applies(stored: ProfiledJobStatus, job: Job) -> bool:
-    """Whether the stored status has measurements, and is about the job as it is now."""
-    ref, placed = job.state.revision, stored.state.revision
-    measured = find_condition(stored.conditions, ConditionType.PROFILED)
+def still_applies(stored: StoredJob, job: Job, *, measured: bool) -> bool:
+    """Whether what the stored status says of measurements is about the job as it is now. measured: whether it says
+    that there are some."""
+    ref, placed = job.state.revision, stored.job.state.revision
     return (
-        ref is not None
+        measured
+        and ref is not None
         and placed is not None
         and placed.revision == ref.revision
         and stored.observed_generation == job.generation
         and job.state.finished is None
         and (job.state.migration is None or job.state.migration.phase is Phase.PLANNED)
         and job.revision(ref.revision).all_running(ref.placement.replicas)
-        and measured is not None
-        and measured.status == "True"
     )
 
 
@@ -55,5 +55,9 @@ def carried_over(stored: ProfiledJobStatus, applying: Iterable[Condition]) -> It
     """The conditions that apply, with the stored ones in the place of those that only say what is missing."""
     for condition in applying:
         before = find_condition(stored.conditions, condition.type)
-        healed = condition.reason == Reason.HEALTHY and before is not None and before.reason == Reason.STRAGGLER
-        yield before if before is not None and (condition.reason in _NOT_KNOWN_YET or healed) else condition
+        yield before if before is not None and not_known_yet(condition.reason, before.reason) else condition
+
+
+def not_known_yet(reason: str, before: str) -> bool:
+    """Whether the reason of a condition says only what is missing, beside that of before the restart."""
+    return reason in _NOT_KNOWN_YET or (reason == Reason.HEALTHY and before == Reason.STRAGGLER)

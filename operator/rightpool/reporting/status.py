@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ValidationError
 
 from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.altered import altered
-from rightpool.api.conditions import Condition, ConditionType, Reason, set_conditions
+from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition, set_conditions
 from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
@@ -40,9 +40,8 @@ from rightpool.reporting.profile_status import profile_status
 from rightpool.reporting.recovery import carried_over, still_applies
 from rightpool.reporting.shown import shown_values
 from rightpool.reporting.stored_job import StoredJob
+from rightpool.reporting.verdicts import proposed_candidate
 from rightpool.reporting.write_policy import ShownValues
-
-_PROPOSING: Final = frozenset({Action.MOVE, Action.RESIZE, Action.HOLD})
 
 
 @value_object
@@ -71,7 +70,9 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         return _untouched(stored, job, context)
     stored_body = stored.status_body
     before = stored.status_of(stored_body)
-    still = context.recovering and context.telemetry and still_applies(before, job)
+    profiled = find_condition(before.conditions, ConditionType.PROFILED)
+    measured = profiled is not None and profiled.status == "True"
+    still = context.recovering and context.telemetry and still_applies(stored, job, measured=measured)
     applying = list(conditions_of(job, context))
     if still:
         applying = list(carried_over(before, applying))
@@ -198,12 +199,10 @@ def _recommendation(job: Job, assessment: Assessment | None, now: float) -> Reco
             held_by=Reason.AWAITING_APPROVAL.value if job.awaits_approval else None,
             message=migration.message,
         )
-    if assessment is None:
+    candidate = proposed_candidate(job, assessment)
+    if assessment is None or candidate is None:
         return None
     decision = assessment.decision
-    candidate = decision.candidate
-    if decision.action not in _PROPOSING or candidate is None or candidate.placement == job.state.revision.placement:
-        return None
     elsewhere = candidate.placement.pool != job.state.revision.placement.pool
     return Recommendation(
         id=recommendation_id(job, candidate.placement),

@@ -13,7 +13,8 @@ event is written step by step, and a verdict that flaps every minute. Over all j
 only inform, and fewer where the API server is slow: ten thousand at a start would otherwise all be in memory, and what
 happens to a job meanwhile would wait behind them, as would the next readings.
 
-This decides on statuses that were made. Whether making one can be worth it is asked before, by `job_step`; what it says
+This decides on statuses that were made. Whether making one can be worth it is asked before, by `job_step`, of the
+verdicts alone (`verdicts.py`): of a crowd whose numbers alone may differ it makes 200 in a cycle. What it says
 while measurements are missing after a restart is in `recovery`; and `runtime/act/refused_writes.py` waits where the
 API server did not take it.
 """  # noqa: E501
@@ -25,9 +26,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
-from rightpool.api.conditions import ConditionType
 from rightpool.api.status import OutlookStatus, ProfileStatus, Recommendation
 from rightpool.api.units import Share
+from rightpool.reporting.verdicts import FACTS, verdicts
 
 ALLOWANCE: Final = 10.0
 REFILL_SECONDS: Final = 60.0
@@ -42,7 +43,6 @@ PROGRESS_FACTOR: Final = 1.25
 MONEY_SECONDS: Final = 3600.0
 CENT: Final = 0.01
 
-_FACTS: Final = frozenset({ConditionType.PLACED, ConditionType.VERIFIED, ConditionType.COMPLETED, ConditionType.FAILED})
 _INFORMING: Final = frozenset({"conditions", "profile", "cost", "outlook", "summary", "recommendation", "progress"})
 _NUMBERS: Final = ("profile", "cost", "outlook", "recommendation")
 _SHARES: Final = ProfileStatus.names_of(Share) | OutlookStatus.names_of(Share) | Recommendation.names_of(Share)
@@ -111,6 +111,11 @@ class WritePolicy:
         """A write that only informs was made by who does not ask whether to."""
         self._left -= 1
 
+    def numbers_wait(self, uid: str, now: float) -> float:
+        """Seconds until a status is written in which numbers alone have moved."""
+        known = self._written.setdefault(uid, _Written(ALLOWANCE, now, {}))
+        return max(0.0, known.at + NUMBERS_SECONDS - now)
+
     def wait(self, uid: str, stored: Body, made: Body, shown: ShownValues, now: float) -> float | None:
         """Seconds until the status that was made is written, 0 for now; None where it says nothing new.
 
@@ -159,26 +164,16 @@ def _state(body: Body) -> dict[str, Any]:
     state["conditions"] = {
         condition["type"]: (condition["status"], condition["reason"])
         for condition in body.get("conditions") or ()
-        if condition["type"] in _FACTS
+        if condition["type"] in FACTS
     }
     return state
 
 
 def _change(stored: Body, made: Body) -> _Change:
     """Of verdicts and measured numbers."""
-    if _verdicts(stored) != _verdicts(made):
+    if verdicts(stored) != verdicts(made):
         return _Change.WORD
     return max(_moved(stored.get(part) or {}, made.get(part) or {}) for part in _NUMBERS)
-
-
-def _verdicts(body: Body) -> dict[str, tuple[str, ...]]:
-    """Of each condition what a reader acts on: of facts also the text, which holds no measured number."""
-    return {
-        condition["type"]: (condition["status"], condition["reason"], condition.get("message", ""))
-        if condition["type"] in _FACTS
-        else (condition["status"], condition["reason"])
-        for condition in body.get("conditions") or ()
-    }
 
 
 def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> _Change:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from math import inf
 from operator import attrgetter
 from typing import Final
 
@@ -25,7 +26,11 @@ from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.recovery import recovering, recovery_seconds
 from rightpool.reporting.status import StatusDraft, draft_status
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.reporting.write_policy import WritePolicy
+from rightpool.reporting.verdicts import made_verdicts, stored_verdicts, with_stored
+from rightpool.reporting.write_policy import NUMBERS_SECONDS, WritePolicy
+
+NUMBERS_PER_CYCLE: Final = 200
+"""Statuses that are made in a cycle for their numbers alone."""
 
 Decide = Callable[[Fleet], Plan]
 
@@ -76,6 +81,10 @@ class _Unchanged:
     """The newest one of the same verdict: the former would keep its whole evaluation in memory."""
     until: float
     """Unix seconds when it is made anew in any case."""
+    prints: tuple[int, int]
+    """Prints of the verdicts that the status says, by itself and while the windows of a new process fill."""
+    due: float = inf
+    """Unix seconds when its numbers are looked at, where nobody has; inf where that was done."""
     complied: bool = False
     """Whether the cluster complied with what the job asks for, and time alone changes nothing."""
 
@@ -88,11 +97,13 @@ class Stepper:
     """When what a status says is worth a write."""
     _problems: dict[str, str] = field(default_factory=dict)
     _unchanged: dict[str, _Unchanged] = field(default_factory=dict)
+    _numbers: int = NUMBERS_PER_CYCLE
     _leading_since: float = 0.0
 
     def begin(self, leading_since: float) -> None:
         """A new cycle. leading_since: Unix seconds since when this process leads."""
         self.policy.begin()
+        self._numbers = NUMBERS_PER_CYCLE
         if leading_since != self._leading_since:
             self._leading_since = leading_since
             self._unchanged.clear()
@@ -106,7 +117,7 @@ class Stepper:
             and last.complied
             and last.job is job
             and last.assessment is assessment
-            and now < last.until
+            and now < min(last.until, last.due)
         )
 
     def complies(self, step: Step) -> None:
@@ -138,7 +149,7 @@ class Stepper:
             self._problems[job.uid] = problem
             self._unchanged.pop(job.uid, None)
         # Where this cycle's writes are used up, what the state machine does not change is looked at in the next one.
-        if after is job and problem is None and (self._nothing_new(job, assessment, now) or self.policy.exhausted):
+        if after is job and problem is None and self.policy.exhausted:
             return Step(stored, job, job, None, commands(job))
         if after is not job and _books_alone(job, after):
             # A price that is edited is one of ten thousand jobs, perhaps.
@@ -151,31 +162,52 @@ class Stepper:
         remedy = uncalibrated(pool.name, pool.accelerator) if pool is not None and estimated else None
         recovers = recovering(job, now - self._leading_since)
         context = Context(assessment, price, fleet.telemetry, now, problem, recovers, remedy)
+        if after is job and problem is None and self._nothing_new(stored, job, context):
+            return Step(stored, job, job, None, commands(job))
         draft = draft_status(stored, after, context)
         wait = self.policy.wait(job.uid, draft.stored, draft.body, draft.shown, now)
         if wait == 0.0 or after is not job:
             self._unchanged.pop(job.uid, None)
             return Step(stored, job, after, draft, ())
         if problem is None:
-            until = placed_until(job, now) if wait is None else min(now + wait, placed_until(job, now))
-            if recovers:
-                until = min(until, self._leading_since + recovery_seconds(job))
-            self._unchanged[job.uid] = _Unchanged(job, assessment, until)
+            shown = stored_verdicts(draft.stored).print
+            prints = shown, made_verdicts(job, context).print if recovers else shown
+            until = inf if wait is None else now + wait
+            self._unchanged[job.uid] = _Unchanged(job, assessment, self._until(job, context, until), prints)
             return Step(stored, job, job, None, commands(job))
         return Step(stored, job, job, None, ())
 
-    def _nothing_new(self, job: Job, assessment: Assessment | None, now: float) -> bool:
-        """Whether a status of the very job and the same verdict was not worth a write, lately."""
-        last = self._unchanged.get(job.uid)
-        if (
-            last is None
-            or now >= last.until
-            or last.job is not job
-            or _verdict(last.assessment) != _verdict(assessment)
+    def _nothing_new(self, stored: StoredJob, job: Job, context: Context) -> bool:
+        """Whether a status would not be written now, by what it would say of the job. A fleet of which all jobs are
+        measured anew has new numbers in all statuses at once: what exceeds a cycle's share of them is looked at
+        within the time after which numbers are written."""
+        last, now = self._unchanged.get(job.uid), context.now
+        if job.unreadable is not None or (last is not None and now >= last.until):
+            return False
+        if last is None:  # after a write, or in a process that has just begun
+            made, before = made_verdicts(job, context), stored_verdicts(stored.status_body)
+            if with_stored(made, before, stored, job, context).print != before.print:
+                return False
+            last = _Unchanged(job, context.assessment, inf, (before.print, made.print), due=now)
+        elif (last.job is not job or last.assessment is not context.assessment) and (
+            made_verdicts(job, context).print not in last.prints
         ):
             return False
-        last.assessment, last.complied = assessment, False
+        if last.job is not job or now >= last.due:
+            wait = self.policy.numbers_wait(job.uid, now)
+            if wait == 0.0 and self._numbers > 0:
+                self._numbers -= 1
+                return False
+            last.due = min(last.due if last.due > now else inf, now + (wait or NUMBERS_SECONDS * job.phase))
+        last.job, last.assessment, last.complied = job, context.assessment, False
+        last.until = self._until(job, context, last.until)
+        self._unchanged[job.uid] = last
         return True
+
+    def _until(self, job: Job, context: Context, until: float) -> float:
+        """When its status is made anew in any case, at most `until`."""
+        until = min(until, placed_until(job, context.now))
+        return min(until, self._leading_since + recovery_seconds(job)) if context.recovering else until
 
     def forget(self, gone: set[str]) -> None:
         """Jobs that do not exist any more."""
@@ -183,14 +215,6 @@ class Stepper:
         for uid in gone:
             self._problems.pop(uid, None)
             self._unchanged.pop(uid, None)
-
-
-def _verdict(assessment: Assessment | None) -> tuple[object, ...] | None:
-    """What a status is about. What else it shows of the same job is shown when the job is looked at again."""
-    if assessment is None:
-        return None
-    decision = assessment.decision
-    return decision.action, decision.reason, decision.purpose, decision.target, type(decision.evidence)
 
 
 def _books_alone(job: Job, after: Job) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal
 
 from rightpool.api.conditions import Reason
@@ -51,8 +52,13 @@ class Statement:
     """True, False or Unknown."""
     reason: str
     """One of api.conditions.Reason, or an InjectionNote."""
-    message: str = ""
-    """The evidence in numbers, and what can be done; empty where the reason says all."""
+    message: str | Callable[[], str] = ""
+    """The evidence in numbers, and what can be done; empty where the reason says all. What takes long to say is said
+    when it is asked for: of most statuses the reasons alone are compared."""
+
+    def text(self) -> str:
+        """The message."""
+        return self.message if isinstance(self.message, str) else self.message()
 
 
 def runs(job: Job) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from rightpool.api.conditions import Reason
@@ -37,7 +38,7 @@ def degraded(job: Job, context: Context) -> Statement | None:
     diagnosis = job.observed.diagnosis
     reason = None if diagnosis is None else _FAULTS.get(diagnosis.bottleneck)
     if diagnosis is not None and reason is not None:
-        return Statement("True", reason, diagnosis_text(diagnosis.finding))
+        return Statement("True", reason, partial(diagnosis_text, diagnosis.finding))
     refused = _refused_variant(job)
     if refused is None and context.uncalibrated is not None:
         return Statement("True", Reason.POOL_UNCALIBRATED, f"pool {revision.placement.pool}: {context.uncalibrated}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from rightpool.api.choices import Switch
@@ -72,11 +73,11 @@ def _unheard(job: Job) -> Statement:
 def _measured(job: Job, profile: Profile, context: Context) -> Statement:
     if profile.set_aside:
         return Statement("True", Reason.CONTRADICTORY_TELEMETRY, _set_aside(profile))
-    measured = f"{how_many(profile.pods, 'pod')} over {span(profile.window)}{_in_steps(job, profile)}"
+    measured = partial(_by_what, job, profile)
     current = None if context.assessment is None else context.assessment.current
     if current is not None and current.peak_exceeded is not None:
         text = peak_exceeded_text(job, current.peak_exceeded)
-        return Statement("True", Reason.PEAK_EXCEEDED, f"{text}; {measured}")
+        return Statement("True", Reason.PEAK_EXCEEDED, f"{text}; {measured()}")
     return Statement("True", Reason.MEASURED, measured)
 
 
@@ -120,6 +121,10 @@ def _set_aside(profile: Profile) -> str:
     return sentence(f"impossible, so left out: {parts[0]}", *parts[1:], remedy="check which chips the exporter reports")
 
 
+def _by_what(job: Job, profile: Profile) -> str:
+    return f"{how_many(profile.pods, 'pod')} over {span(profile.window)}{_in_steps(job, profile)}"
+
+
 def _in_steps(job: Job, profile: Profile) -> str:
     """What it means that steps are counted; nothing where samples are."""
     if profile.unit is WorkUnit.SAMPLES:
@@ -148,7 +153,7 @@ def efficient(job: Job, context: Context) -> Statement:
     if complete_profile(job) is None or job.observed.diagnosis is None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile yet")
     diagnosis = job.observed.diagnosis
-    text = diagnosis_text(diagnosis.finding)
+    text = partial(diagnosis_text, diagnosis.finding)
     reason = _INEFFICIENT.get(diagnosis.bottleneck)
     if reason is not None:
         return Statement("False", reason, text)
@@ -156,5 +161,5 @@ def efficient(job: Job, context: Context) -> Statement:
     for target in TARGETS:
         missed = target.missed_at(job, current) if target.of_efficiency else None
         if missed is not None:
-            return Statement("False", target.unreachable, f"{missed.text()}; {text}")
+            return Statement("False", target.unreachable, f"{missed.text()}; {text()}")
     return Statement("True", Reason.EFFICIENT_ENOUGH, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from rightpool.api.action import Action
@@ -104,7 +105,7 @@ def _held(job: Job, assessment: Assessment, now: float) -> Statement:
     if decision.reason is Reason.ADOPTION_RECOMMEND_ONLY and decision.target is not None:
         left = f"adoption.change Recommend leaves {job.spec.workload_ref} as it is"
         return Statement("False", decision.reason, f"{place(decision.target)} is recommended, and {left}")
-    return Statement("False", decision.reason, decision_text(job, assessment, now))
+    return Statement("False", decision.reason, partial(decision_text, job, assessment, now))
 
 
 def _known(job: Job) -> bool:

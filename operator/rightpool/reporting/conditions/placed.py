@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import floor, inf
 from typing import Final
 
@@ -236,7 +237,7 @@ def _unplaced(job: Job, context: Context) -> Statement:
     if context.assessment is None:
         return Statement("Unknown", Reason.WAITING_FOR_CAPACITY, "no placement was decided on yet")
     decision = context.assessment.decision
-    message = decision_text(job, context.assessment, context.now)
+    message = partial(decision_text, job, context.assessment, context.now)
     if decision.action is Action.START:
         return Statement("False", Reason.STARTING, message)
     return Statement("False", decision.reason, message)

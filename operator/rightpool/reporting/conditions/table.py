@@ -30,10 +30,16 @@ _CONDITIONS: Final[Mapping[ConditionType, Callable[[Job, Context], Statement | N
 _NAMED: Final = tuple((kind.value, function) for kind, function in _CONDITIONS.items())
 
 
-def conditions_of(job: Job, context: Context) -> Iterator[Condition]:
-    """Those that apply; without lastTransitionTime, which depends on what was said before. All are of the generation
-    that the status has looked at."""
+def statements_of(job: Job, context: Context) -> Iterator[tuple[str, Statement]]:
+    """What is said of the job, by the type of the condition."""
     for kind, function in _NAMED:
         statement = function(job, context)
         if statement is not None:
-            yield Condition(kind, statement.status, str(statement.reason), statement.message)
+            yield kind, statement
+
+
+def conditions_of(job: Job, context: Context) -> Iterator[Condition]:
+    """Those that apply; without lastTransitionTime, which depends on what was said before. All are of the generation
+    that the status has looked at."""
+    for kind, statement in statements_of(job, context):
+        yield Condition(kind, statement.status, str(statement.reason), statement.text())

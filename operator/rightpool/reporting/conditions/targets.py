@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from rightpool.api.conditions import Reason
@@ -36,7 +37,7 @@ def cost_efficient(job: Job, context: Context) -> Statement | None:
     if decision.reason in UNDER_WAY:  # of the migration that has just ended
         return Statement("Unknown", Reason.PROFILE_NEEDED, "the alternatives are looked at again after the move")
     reason, current = decision.reason, context.assessment.current
-    message = decision_text(job, context.assessment, context.now)
+    message = partial(decision_text, job, context.assessment, context.now)
     missed = None if current is None or current.rejection is None else target_missed(current.rejection)
     if missed is not None and missed.of_cost:
         why = reason if reason is missed.unreachable else missed.at_risk or missed.missed
@@ -73,7 +74,7 @@ def targets_met(job: Job, context: Context) -> Statement:
     rate = None if profile is None or current is None else current.throughput
     rest = forecast(job, rate, context.now)
     ended = job.state.finished is not None
-    message = end_text(rest) if ended else lasting_text(rest, job.spec.targets.deadline)
+    message = partial(end_text, rest) if ended else partial(lasting_text, rest, job.spec.targets.deadline)
     over = next((target.missed for target in declared if target.over(rest)), None)
     if over is not None:
         return Statement("False", over, message)
@@ -85,7 +86,7 @@ def targets_met(job: Job, context: Context) -> Statement:
     if at_risk is not None:
         return Statement("False", at_risk, message)
     return _held_now(job, declared, current) or Statement(
-        "True", Reason.TARGETS_HOLD, message or "every declared target holds"
+        "True", Reason.TARGETS_HOLD, lambda: message() or "every declared target holds"
     )
 
 
