@@ -29,7 +29,7 @@ from rightpool.cli import operator as command
 from rightpool.cluster.client import Hook, Request, Send
 
 Body = dict[str, Any]
-_FOLLOWED: Final = ("profiledjobs", "jobs", "services")
+_FOLLOWED: Final = ("profiledjobs", "jobs", "jobsets", "services")
 
 
 def point_of(request: Request) -> str | None:
@@ -41,8 +41,11 @@ def point_of(request: Request) -> str | None:
     resource = next((name for name in _FOLLOWED if name in parts), None)
     if request.method == "GET" or resource is None or request.query.get("dryRun"):
         return None
-    body = request.body or {}
+    body = request.body if isinstance(request.body, dict) else {}
     name = parts[parts.index(resource) + 1] if parts[-1] != resource else str(body["metadata"]["name"])
+    if isinstance(request.body, list):
+        set_to = {one["path"]: one.get("value") for one in request.body}.get("/spec/suspend")
+        return f"{request.method} {resource}/{name} {'resume' if set_to is False else 'suspend' if set_to else 'notes'}"
     if resource != "profiledjobs":
         return f"{request.method} {resource}/{name}"
     status = body.get("status") or {}

@@ -89,8 +89,8 @@ class Checker:
             self._job(event)
         elif event.resource is PODS:
             self._pod(event)
-        elif kind_at(event.resource) is not None:
-            self._child(event)
+        elif kind_at(event.resource) is not None and LABEL_REVISION in (event.body["metadata"].get("labels") or {}):
+            self._child(event)  # an adopted object is no child: each of its Revisions is a state of it
         elif event.resource is SERVICES:
             self._keep(self._services, event)
 
@@ -245,6 +245,8 @@ class Checker:
             (_owner(child), int(child["metadata"]["labels"][LABEL_REVISION])) for child in self._children.values()
         }
         for uid, job in self._jobs.items():
+            if "workloadRef" in job["spec"]:
+                continue
             number = _number(job.get("status") or {})
             if self._must_run(job) and (uid, number) not in owners:
                 message = f"no child of r{number}" if number is not None else "was never placed"

@@ -12,3 +12,6 @@ class AdoptedObject(Record):
 
     uid: str
     """Tells it from a later one of the name, which is another workload."""
+
+    original: str | None = None
+    """What it was before the operator first changed it, as JSON. Absent: it was not changed, or its user has since."""

@@ -40,4 +40,5 @@ class Adoption(ApiModel):
     """What may be done to the object that `workloadRef` names."""
 
     change: AdoptionChange = AdoptionChange.RECOMMEND
-    """Recommend: nothing. Where it would be better off is in the status."""
+    """Recommend: nothing. Where it would be better off is in the status. Suspend: it is suspended, changed as far as
+    its kind lets it, and resumed."""

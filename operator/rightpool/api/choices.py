@@ -84,3 +84,4 @@ class AdoptionChange(StrEnum):
     """What may be done to an object that is adopted."""
 
     RECOMMEND = "Recommend"
+    SUSPEND = "Suspend"

@@ -30,6 +30,7 @@ JSON_CONTENT: Final = "application/json"
 TEXT_CONTENT: Final = "text/plain, */*"
 APPLY_CONTENT: Final = "application/apply-patch+yaml"
 MERGE_CONTENT: Final = "application/merge-patch+json"
+PATCH_CONTENT: Final = "application/json-patch+json"
 
 Body = dict[str, Any]
 P = ParamSpec("P")
@@ -58,7 +59,7 @@ class Request:
     """From the root of the server, without the query."""
     query: Mapping[str, str] = field(default_factory=dict)
     """Parameters, not encoded yet."""
-    body: Body | None = None
+    body: Body | list[Body] | None = None
     """Sent as JSON; None: no body."""
     content: str = JSON_CONTENT
     """Media type of the body."""
@@ -218,6 +219,14 @@ class ClusterClient:
         full = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         return self.request("POST", resource.path(body["metadata"].get("namespace")), query=query, body=full)
 
+    def patch(
+        self, resource: Resource, name: str, namespace: str, operations: list[Body], *, dry_run: bool = False
+    ) -> Body:
+        """JSON patch. Raises Conflict where it names a uid or resourceVersion that the object does not have."""
+        query = {"fieldManager": FIELD_MANAGER} | ({"dryRun": "All"} if dry_run else {})
+        path = resource.path(namespace, name)
+        return self.request("PATCH", path, query=query, body=operations, content=PATCH_CONTENT)
+
     def replace(self, resource: Resource, body: Mapping[str, Any]) -> Body:
         """PUT. Raises Conflict unless metadata.resourceVersion is the newest."""
         meta = body["metadata"]
@@ -260,7 +269,7 @@ class ClusterClient:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        body: Body | None = None,
+        body: Body | list[Body] | None = None,
         content: str = JSON_CONTENT,
     ) -> Body:
         """Any other request, such as for a subresource."""

@@ -101,6 +101,8 @@ def _foreign_pod(job: Job, assessment: Assessment, decision: Decision) -> str:
 def _suspended(job: Job, assessment: Assessment, decision: Decision) -> str:
     if job.spec.suspend:
         return "spec.suspend is true: set it to false to go on"
+    if job.spec.workload_ref is not None and job.state.pause is None:
+        return f"{job.spec.workload_ref} is suspended, and not by the operator: resume it by its own spec"
     if decision.candidate is not None:  # moved, or to be moved, to spend less of it
         return _taken(job, assessment, decision)
     return "targets.budget is spent: raise it, or set targets.budgetAction to Warn, to go on"

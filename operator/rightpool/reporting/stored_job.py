@@ -24,6 +24,7 @@ from rightpool.api.working_memory import without_working_memory
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
 from rightpool.hardware.node_needs import NO_NEEDS, Aspect, NodeNeeds, Terms, claims_of
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
 from rightpool.reporting.packed_status import packed, unpacked
 from rightpool.workloads.injection import Injection, inject
@@ -101,11 +102,12 @@ class StoredJob:
         job = altered(self.job, needs=self.job.needs.bound_to(own), variants=variants)
         return altered(self, job=job, asks=_asks(job))
 
-    def running(self, workload: Workload) -> StoredJob:
-        """The same with the workload of the object that it names. Raises InvalidTemplate."""
+    def running(self, workload: Workload, able: Abilities | None) -> StoredJob:
+        """The same with the workload of the object that it names, and what can be changed of it. Raises
+        InvalidTemplate."""
         spec = self.job.spec.model_copy(update={"workload": workload})
         digest, needs = _program(spec, workload)
-        job = altered(self.job, spec=spec, workload_hash=digest, needs=needs)
+        job = altered(self.job, spec=spec, workload_hash=digest, needs=needs, able=able)
         return altered(self, job=job, asks=_asks(job), claims=_claims(spec))
 
     @property

@@ -114,6 +114,8 @@ class Observer:
             threat=self._threat(job, revisions, drained),
             pool_problem=pool_problem,
             refusal=executor.refusal(job),
+            object_checked=executor.objects.checked(job),
+            object_refusal=executor.objects.refusal(job),
             template_checked=executor.checks.template_checked(job),
             variants_checked=executor.checks.variants_checked(job),
             refused_variants=executor.checks.refused_variants(job),

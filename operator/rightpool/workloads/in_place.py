@@ -61,6 +61,14 @@ def original_of(body: Mapping[str, Any]) -> Original | None:
         return None
 
 
+def with_original(body: Mapping[str, Any], text: str | None) -> Body:
+    """The object with this note of what it was, where it has lost its own."""
+    result = copy.deepcopy(dict(body))
+    if text is not None and original_of(body) is None:
+        _annotate(result, ANNOTATION_ORIGINAL, text)
+    return result
+
+
 def edited(kind: Kind[Any], body: Mapping[str, Any]) -> bool:
     """Whether what was left of the object is not what it is now: its user's change, or that of a tool of his."""
     original = original_of(body)
@@ -92,7 +100,7 @@ def held(kind: Kind[Any], body: Mapping[str, Any], here: Revision, pool: Pool | 
         fields = kind.settings(body)
         selector = {} if pool is None else dict(pool.node_selector)
         _annotate(stopped, ANNOTATION_ORIGINAL, Original(here.placement, selector, fields, _digest(fields)).text)
-    _annotate(stopped, ANNOTATION_HELD, "true")
+    _annotate(stopped, ANNOTATION_HELD, json.dumps(here.placement.to_dict(), sort_keys=True))
     return _merged(stopped, kind.suspension(True, here.placement))
 
 
@@ -103,7 +111,7 @@ def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | 
     """
     original = original_of(body)
     if not is_held(body) or not kind.observe(body).suspended or original is None or edited(kind, body):
-        return resumed(kind, body, ref.placement)
+        return resumed(kind, body)
     result = put_back(body, original)
     if ref.placement != original.placement:
         if pool is None:
@@ -115,7 +123,7 @@ def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | 
     return _merged(result, kind.suspension(False, ref.placement))
 
 
-def resumed(kind: Kind[Any], body: Mapping[str, Any], placement: Placement) -> Body:
+def resumed(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
     """The object without the note that it is held, and running if it was held. What it was is forgotten where it was
     edited since: what its user has made of it is what it was, next time."""
     result = copy.deepcopy(dict(body))
@@ -124,7 +132,7 @@ def resumed(kind: Kind[Any], body: Mapping[str, Any], placement: Placement) -> B
     if not is_held(body):
         return result
     _annotate(result, ANNOTATION_HELD, None)
-    return _merged(result, kind.suspension(False, placement))
+    return _merged(result, kind.suspension(False, _held_at(body)))
 
 
 def released(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
@@ -136,8 +144,8 @@ def released(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
         result = put_back(body, original)
         if is_held(body):
             result = _merged(result, kind.suspension(False, original.placement))
-    elif is_held(body) and original is not None:
-        result = _merged(result, kind.suspension(False, original.placement))
+    else:
+        result = resumed(kind, body)
     for name in (ANNOTATION_ORIGINAL, ANNOTATION_HELD, LABEL_REVISION):
         _annotate(result, name, None)
     return result
@@ -146,6 +154,14 @@ def released(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
 def is_held(body: Mapping[str, Any]) -> bool:
     """Whether the operator has suspended it."""
     return ANNOTATION_HELD in _annotations(body)
+
+
+def _held_at(body: Mapping[str, Any]) -> Placement:
+    """The placement that the object has been stopped at, by its note; one pod where that can't be read."""
+    try:
+        return Placement.from_dict(json.loads(_annotations(body)[ANNOTATION_HELD]))
+    except (ValueError, TypeError, KeyError):
+        return Placement("", 1, 1)
 
 
 def put_back(body: Mapping[str, Any], original: Original) -> Body:

@@ -1,5 +1,6 @@
 """The metadata of a Revision's child, common to all kinds, and what controls an object."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,3 +36,10 @@ def controller_reference(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """The entry of `ownerReferences` that controls the object; empty if nothing does."""
     references = metadata.get("ownerReferences") or ()
     return next((reference for reference in references if reference.get("controller")), {})
+
+
+def as_new(body: Mapping[str, Any]) -> dict[str, Any]:
+    """An object without what the API server has added to it."""
+    about = body["metadata"]
+    kept = {key: about[key] for key in ("name", "namespace", "labels", "annotations") if about.get(key)}
+    return copy.deepcopy({"metadata": kept, "spec": body["spec"]})

@@ -13,11 +13,11 @@ from devcluster import jobset
 from devcluster.cluster import Running
 from devcluster.progress import Progress
 from devcluster.spec import KINDS
-from tests.integration.faults.conftest import machines, process_pool, site, tenant
+from tests.integration.faults.conftest import impatient, machines, process_pool, site, tenant
 from tests.integration.kueue.conftest import admission_policies, namespace_watch
 from tests.integration.runtime.conftest import client
 
-__all__ = ["client", "machines", "namespace_watch", "process_pool", "site", "tenant"]
+__all__ = ["client", "impatient", "machines", "namespace_watch", "process_pool", "site", "tenant"]
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import pytest
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.contract import LABEL_REVISION
 from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.in_place import (
     at,
     edited,
@@ -161,7 +162,7 @@ def test_released_it_is_what_it_was(field: str) -> None:
     assert released(kind, there) == before
     lost = copy.deepcopy(there)
     del lost["metadata"]["annotations"][ANNOTATION_ORIGINAL]
-    assert not is_held(released(kind, lost)) and not kind.observe(resumed(kind, lost, HERE.placement)).suspended
+    assert not is_held(released(kind, lost)) and not kind.observe(resumed(kind, lost)).suspended
 
 
 @each_kind
@@ -217,7 +218,7 @@ def test_a_job_without_indexes_keeps_its_number_of_pods() -> None:
 
 def test_a_jobset_keeps_its_size_and_gets_no_affinity() -> None:
     kind, body = mine("jobSet")
-    assert kind.abilities(body) == ("JobSet", False, False)
+    assert kind.abilities(body) == Abilities("JobSet", resize=False, affinity=False)
     stopped = held(kind, body, HERE, GPU_POOL)
     with pytest.raises(Unable, match="a JobSet keeps its size, and 2 pods of 2 chips are another"):
         moved(kind, stopped, replace(THERE, placement=Placement("a100", 4, 2)), A100)
@@ -232,4 +233,5 @@ def test_a_jobset_keeps_its_size_and_gets_no_affinity() -> None:
 
 def test_a_held_object_says_so_by_one_annotation() -> None:
     kind, body = mine(next(iter(KINDS)))
-    assert held(kind, body, HERE, None)["metadata"]["annotations"][ANNOTATION_HELD] == "true"
+    note = held(kind, body, HERE, None)["metadata"]["annotations"][ANNOTATION_HELD]
+    assert Placement.from_dict(json.loads(note)) == HERE.placement, "it can be resumed by that alone"

@@ -15,3 +15,6 @@ class Abilities(NamedTuple):
 
     affinity: bool
     """Whether it may get a node affinity. Without it pods are kept to nodes by nodeSelector and tolerations alone."""
+
+    unable: str = ""
+    """Why nothing of this very object can be changed, with the remedy; empty where something can."""

@@ -31,5 +31,8 @@ class Adopted:
     placement: Placement | None
     """Where its pods are; None where none has a node of a pool, or they are in several pools."""
 
+    note: str | None = None
+    """What it was before the operator first changed it, as its annotation has it."""
+
     chip: str | None = None
     """Key of its chips in the catalog; None where that is not known."""

@@ -89,6 +89,12 @@ class Observed(NamedTuple):
     adopted: Adopted | None = None
     """The object that the job names, where it was found; None of a job that names none."""
 
+    object_checked: int = 0
+    """Number of the Revision that the API server was asked about last, whether the object could become it; 0: none."""
+
+    object_refusal: ChildRefusal | None = None
+    """Why the object can't become the Revision that was asked for last."""
+
     pool_problem: str | None = None
     """Why the pool of the current Revision can't be used, with the remedy; None where it can."""
 

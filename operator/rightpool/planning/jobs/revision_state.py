@@ -83,7 +83,13 @@ class RevisionState:
     """Whether the child is suspended, and so has no pods."""
 
     held: bool = False
-    """Whether its queue was told not to run it."""
+    """Whether the operator has stopped it, or its queue for it."""
+
+    adopted: bool = False
+    """Whether somebody else has made it. Then it stays where Revisions go: each is a state of it."""
+
+    edited: bool = False
+    """Whether its user has changed it since the operator did."""
 
     active: int = 0
     """Pods that are neither succeeded nor failed nor gone. Terminating ones count."""
@@ -169,6 +175,16 @@ class RevisionState:
 
     finishing: bool = False
     """Whether how it ends is certain by its pods, or known to Kubernetes; the child itself tells a moment later."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing of it runs any more, and nothing will without the operator."""
+        return self.active == 0 and not (self.exists and not (self.adopted and self.held and self.suspended))
+
+    @property
+    def stopped_by_user(self) -> bool:
+        """Whether its user has suspended what he has made, and so resumes it himself."""
+        return self.adopted and self.suspended and not self.held
 
     @property
     def holding(self) -> int:

@@ -70,6 +70,9 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
             migration = replace(migration, doubt=_doubt_of_size(job, migration))
             return end_migration(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
         return with_phase(job, migration, Phase.WARMING_UP, now)
+    kept = job.observed.object_refusal
+    if kept is not None and kept.revision == migration.target.revision and not migration.rolling_back:
+        return _turned_back(job, migration, kept.reason, kept.message, now)
     waited = now - migration.phase_since
     overdue = waited > policy.start_deadline.total_seconds()
     # Who is slow, or waits in a queue, may still start; not for ever as a part of the migration.

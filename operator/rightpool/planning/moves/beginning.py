@@ -12,7 +12,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.moves.ending import end_migration
+from rightpool.planning.moves.ending import end_migration, with_avoided
 from rightpool.planning.moves.handovers import handover_of
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision
 from rightpool.planning.offers.evidence import SourceNotHeld
@@ -75,6 +75,13 @@ def begin(job: Job, migration: Migration, assessment: Assessment | None, edited:
         if refusal is not None and refusal.revision == migration.target.revision:
             migration = replace(migration, message=refusal.message)
             return end_migration(job, migration, Outcome.HELD, refusal.reason, now)
+    if job.spec.workload_ref is not None:
+        if job.observed.object_checked != migration.target.revision:
+            return job
+        kept = job.observed.object_refusal
+        if kept is not None and kept.revision == migration.target.revision:
+            job = with_avoided(job, migration.target, kept.reason, now, message=kept.message)
+            return end_migration(job, replace(migration, message=kept.message), Outcome.HELD, kept.reason, now)
     if awaits_check(job, migration.target.vendor):
         return job
     refused = next((one for one in job.observed.refused_variants if one.vendor == migration.target.vendor), None)

@@ -80,8 +80,35 @@ class Adopt:
     """The object that the job names is marked as the job's, so that it is seen. Its spec stays as it is."""
 
 
+@value_object
+class HoldObject:
+    """The object that the job names is suspended, and says that the operator has done it."""
+
+    ref: Revision
+    """What it is until then."""
+
+
+@value_object
+class ChangeObject:
+    """The object runs as this Revision, where the operator has suspended it. Else nothing is done to it."""
+
+    ref: Revision | None
+    """None: as it is."""
+
+
+@value_object
+class CheckObject:
+    """The API server is asked once whether the object could become this Revision; nothing is stored."""
+
+    target: Revision
+    """Where it would go."""
+
+
 Command = (
     Adopt
+    | HoldObject
+    | ChangeObject
+    | CheckObject
     | EnsureRevision
     | EndRevision
     | RequestCheckpoint
@@ -95,9 +122,10 @@ Command = (
 def commands(job: Job) -> tuple[Command, ...]:
     """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
     if job.deleting or job.state.finished or job.invalid or job.observed.error or contradiction(job):
-        return ()
-    if job.spec.only_watched:
-        return (Adopt(),)
+        # Whatever keeps a job from being looked after, nobody's object stays suspended for it.
+        return tuple(_resumed(job))
+    if job.spec.workload_ref is not None:
+        return (Adopt(), *_to_object(job))
     # Kubernetes' garbage collector can miss what a ProfiledJob has left that was deleted and made anew while its watch
     # was broken: it would run for ever. The collector would do the same to any object whose owner is gone, so that
     # nobody gains by forging one.
@@ -119,16 +147,9 @@ def commands(job: Job) -> tuple[Command, ...]:
         wanted += _ensured(job, ref, suspend)
     if migration is not None and migration.phase is Phase.PLANNED and migration.action is Action.UPDATE:
         wanted += _template_checked(job, migration.target)
-    if migration is not None and handover.saves(migration) and migration.saved_at is None and not suspend:
-        wanted.append(RequestCheckpoint(here.revision, migration.id))
-    if pause is not None and not pause.stopping:
-        wanted.append(RequestCheckpoint(here.revision, f"pause-{pause.since:.0f}"))
-    rescue = job.state.rescue
-    if rescue is not None and not rescue.over:
-        wanted.append(RequestCheckpoint(rescue.revision, f"rescue-{rescue.since:.0f}", ending=True))
-    trace = job.state.trace
-    if trace is not None and not trace.over and trace.revision is not None:
-        wanted.append(RequestTrace(trace.revision, trace.id, trace.rank))
+    if not suspend:
+        wanted += _saved(job, here)
+    wanted += _asked_of_sidecars(job)
     wanted += _variants_checked(job)
     child = job.revision(here.revision)
     if not (leaves or suspend) and child.crash is None and child.lacking(here.placement.replicas):
@@ -143,6 +164,45 @@ def commands(job: Job) -> tuple[Command, ...]:
         ends = tuple(EndRevision(number) for number in sorted(strays))
         return ends + tuple(c for c in wanted if not isinstance(c, EnsureRevision))
     return tuple(wanted)
+
+
+def _to_object(job: Job) -> tuple[Command, ...]:
+    """What is asked of an object that somebody else has made, once it is found."""
+    here, migration, pause = job.state.revision, job.state.migration, job.state.pause
+    if here is None or job.spec.only_watched:
+        return tuple(_resumed(job))
+    if here not in handover_of(job).there(here, migration) or (pause is not None and pause.stopping):
+        return (HoldObject(here),)
+    checked = [CheckObject(migration.target)] if migration is not None and migration.phase is Phase.PLANNED else []
+    return (*_resumed(job), *checked, *_saved(job, here), *_asked_of_sidecars(job))
+
+
+def _resumed(job: Job) -> list[Command]:
+    """What the operator has suspended runs again, wherever it is to be now."""
+    held = any(state.adopted and state.held for state in job.observed.revisions.values())
+    return [ChangeObject(job.state.revision)] if held else []
+
+
+def _saved(job: Job, here: Revision) -> list[Command]:
+    """Before its pods are ended, for a move or a pause."""
+    migration, pause = job.state.migration, job.state.pause
+    wanted: list[Command] = []
+    if migration is not None and handover_of(job).saves(migration) and migration.saved_at is None:
+        wanted.append(RequestCheckpoint(here.revision, migration.id))
+    if pause is not None and not pause.stopping:
+        wanted.append(RequestCheckpoint(here.revision, f"pause-{pause.since:.0f}"))
+    return wanted
+
+
+def _asked_of_sidecars(job: Job) -> list[Command]:
+    wanted: list[Command] = []
+    rescue = job.state.rescue
+    if rescue is not None and not rescue.over:
+        wanted.append(RequestCheckpoint(rescue.revision, f"rescue-{rescue.since:.0f}", ending=True))
+    trace = job.state.trace
+    if trace is not None and not trace.over and trace.revision is not None:
+        wanted.append(RequestTrace(trace.revision, trace.id, trace.rank))
+    return wanted
 
 
 def _ensured(job: Job, ref: Revision, suspend: bool) -> list[Command]:

@@ -9,6 +9,14 @@ from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
 
 
+def with_note(job: Job) -> Job:
+    """What the object was before it was changed is kept in the status, too, and before anything else is changed."""
+    seen, known = job.observed.adopted, job.state.adopted
+    if seen is None or known is None or seen.note == known.original:
+        return job
+    return job.with_state(replace(job.state, adopted=replace(known, original=seen.note)))
+
+
 def followed(job: Job, now: float) -> Job:
     """The job where its object runs, and as that is; the very same job where its state says so already. What it costs
     counts from the moment when it was first found there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from rightpool.api.placement import Placement
@@ -166,3 +167,26 @@ class NoStep(Setback):
     def text(self) -> str:
         since = "after its first ones there" if self.after_first else "after the move"
         return f"no step within {span(self.limit)} {since}, though its pods run and are read"
+
+
+class UserAct(StrEnum):
+    """What its user has done to an adopted object while it was moved."""
+
+    DELETED = "deleted"
+    SUSPENDED = "suspended"
+    RESUMED = "resumed"
+    CHANGED = "changed"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class TakenInHand(Setback):
+    """The user of an adopted object has done something to it while it was moved."""
+
+    act: UserAct
+    """What."""
+
+    def text(self) -> str:
+        if self.act is UserAct.KEPT:
+            return "adoption.change lets nothing be done to the object any more; it stays as it is"
+        return f"somebody else has {self.act} the object while it was moved; it stays as it is"

@@ -140,7 +140,7 @@ def _left(job: Job, migration: Migration, now: float) -> Job:
 
 def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
     state = job.revision(migration.moving.revision)
-    if state.exists or state.active > 0:
+    if not state.gone:
         return job
     # Only here the job's place changes: from now on the target is what is there.
     target = replace(migration.target, workload_hash=job.workload_hash_of(migration.target), created_at=now)

@@ -27,8 +27,9 @@ from rightpool.planning.moves.arrival import arrive, with_size_measured
 from rightpool.planning.moves.beginning import Why, begin, with_decision
 from rightpool.planning.moves.disruptions import failed_by_disruption, started_again, with_disruption
 from rightpool.planning.moves.ending import end_migration
-from rightpool.planning.moves.following import followed
+from rightpool.planning.moves.following import followed, with_note
 from rightpool.planning.moves.handovers import handover_of
+from rightpool.planning.moves.overruled import with_users_word
 from rightpool.planning.moves.pauses import with_pause
 from rightpool.planning.moves.rescues import with_rescue
 from rightpool.planning.moves.setback import FailedWhenSaving
@@ -70,11 +71,13 @@ def _tells_a_verdict(job: Job, seen: Variation) -> bool:
 
 
 def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, why: Why) -> Job:
+    theirs = job.spec.workload_ref is not None
+    if theirs:
+        job = with_note(followed(with_users_word(job, now), now))
     if job.spec.only_watched:
-        job = followed(job, now)
         return _own_end(job, now) or _running(job, now)
     job = with_disruption(job)
-    ended = _ended(job, now)
+    ended = _own_end(job, now) if theirs else _ended(job, now)
     if ended is not None:
         return ended
     job = with_trace(with_rescue(job, now), now)
@@ -87,7 +90,7 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
 
 
 def _own_end(job: Job, now: float) -> Job | None:
-    """The end of an object that nothing is done to; None where it has not ended."""
+    """The end of an object that somebody else has made: it is not made anew. None where it has not ended."""
     child = job.child
     if child is None or not (child.succeeded or child.failed):
         return None

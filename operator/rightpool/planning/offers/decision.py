@@ -78,6 +78,7 @@ REASONS: Final = {
             # Not allowed
             Reason.POLICY_RECOMMEND_ONLY,
             Reason.ADOPTION_RECOMMEND_ONLY,
+            Reason.CHANGE_REFUSED,
             Reason.NOT_CHECKPOINTABLE,
             Reason.COOLING_DOWN,
             Reason.MINIMUM_RUN_TIME,

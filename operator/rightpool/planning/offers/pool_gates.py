@@ -23,6 +23,7 @@ from rightpool.planning.offers.pool_rejection import (
     NoSize,
     NoSpot,
     NotKeptApart,
+    ObjectUnchangeable,
     OtherVendor,
     PoolDenied,
     PoolNotAllowed,
@@ -98,7 +99,10 @@ def whole_pool_gate(shape: Shape, pool: Pool, vendor: Vendor) -> Rejection | Non
 
 
 def selectable_gate(shape: Shape, pool: Pool) -> Rejection | None:
-    """Whether a nodeSelector alone keeps pods on nodes that are bought as wanted. Not asked of where a job is."""
+    """Whether an adopted object can be changed, and its pods kept on nodes that are bought as wanted. Not asked of
+    where it is."""
+    if shape.able is not None and shape.able.unable:
+        return ObjectUnchangeable(shape.able.unable)
     if shape.able is None or shape.able.affinity or SPOT_LABELS.keys() & pool.node_selector.keys():
         return None
     mixed = pool.price.spot is not None or CapacityType.ON_DEMAND not in shape.capacity_types

@@ -259,6 +259,18 @@ class SlicesApart(RuledOut):
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectUnchangeable(RuledOut):
+    """The adopted object may not be suspended, and so not be changed."""
+
+    reason = RejectionReason.OBJECT_UNCHANGEABLE
+    why: str
+    """What is in the way, with the remedy."""
+
+    def text(self) -> str:
+        return self.why
+
+
+@dataclass(frozen=True, slots=True)
 class CapacityNotSelectable(RuledOut):
     """Nodes of both kinds, and nothing that can be set of the adopted object tells them apart."""
 

@@ -38,6 +38,9 @@ def not_evaluated(job: Job) -> Decision | None:
         return Decision(Action.HOLD, refused.reason)
     if job.spec.workload_ref is not None and (job.state.revision is None or not job.spec.seen):
         return Decision(Action.HOLD, Reason.WORKLOAD_NOT_RUNNING)
+    child = job.child
+    if child is not None and child.stopped_by_user and job.state.migration is None:
+        return Decision(Action.HOLD, Reason.SUSPENDED)
     if job.stops:
         pause = job.state.pause
         return Decision(Action.HOLD, Reason.SUSPENDED if job.spec.suspend or pause is None else pause.reason)

@@ -27,6 +27,7 @@ class RejectionReason(StrEnum):
     NODE_TAINTED = "NodeTainted"  # neither the pool nor the template tolerates a taint of the nodes that would do
     CAPACITY_TYPE = "CapacityType"  # spot where only on-demand is allowed, or the pool sells no spot
     CAPACITY_NOT_SELECTABLE = "CapacityNotSelectable"  # spot and on-demand in one pool, which its kind can't tell apart
+    OBJECT_UNCHANGEABLE = "ObjectUnchangeable"  # the adopted object can't be changed where it is
     SIZE_NOT_OFFERED = "SizeNotOffered"  # the pool can't give that many chips in whole nodes or slices
     VOLUME_ELSEWHERE = "VolumeElsewhere"  # a volume that it mounts is bound to other nodes, such as those of a zone
     SLICES_APART = "SlicesApart"  # its pods would be mixed on several slices of several hosts

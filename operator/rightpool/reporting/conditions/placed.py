@@ -63,6 +63,9 @@ def _over(job: Job, context: Context) -> Statement | None:
     stuck = unended(job, context.now)
     if stuck is not None and not _all_run(job):
         return Statement("False", Reason.PODS_NOT_ENDING, stuck.text())
+    if job.child is not None and job.child.stopped_by_user:
+        message = f"{job.spec.workload_ref} is suspended, and not by the operator: resume it by its own spec"
+        return Statement("False", Reason.SUSPENDED, message)
     return _stopped(job, context) if job.deleting or job.stops else None
 
 

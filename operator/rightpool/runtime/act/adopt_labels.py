@@ -12,24 +12,27 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from rightpool.api.choices import AdaptationMode, AdoptionChange
 from rightpool.api.conditions import Reason
 from rightpool.api.kubernetes import Resource
 from rightpool.api.resources import MAX_NAME, PROFILED_JOB_NAME
-from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
-from rightpool.contract import LABEL_ADOPT, LABEL_JOB
+from rightpool.contract import FIELD_MANAGER, LABEL_ADOPT, LABEL_JOB
 from rightpool.planning.jobs.job import JobKey
 from rightpool.reporting.events import Event
+from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.adoption import controlled_text, mark
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.observe.facts import ChildFacts, meta
 from rightpool.runtime.observe.store import Store
+from rightpool.workloads.in_place import operations, resumed
 from rightpool.workloads.kinds.registry import child_resources
 from rightpool.workloads.metadata import controller_reference
 
 LIST_SECONDS: Final = 15.0
-CHANGES: Final = {"recommend": "Recommend"}
+CHANGES: Final = {"recommend": AdoptionChange.RECOMMEND, "auto": AdoptionChange.SUSPEND}
 """What the label may say, and what of that becomes spec.adoption.change."""
 
 logger = logging.getLogger(__name__)
@@ -104,7 +107,7 @@ class AdoptLabels:
             text = f"a ProfiledJob {name} is there and not this {resource.kind}'s: create one with spec.workloadRef"
             self._say(resource, body, Reason.NAME_TAKEN, text)
 
-    def _create(self, resource: Resource, body: Mapping[str, Any], change: str) -> None:
+    def _create(self, resource: Resource, body: Mapping[str, Any], change: AdoptionChange) -> None:
         about = meta(body)
         identity = {"apiVersion": resource.api_version, "kind": resource.kind, "name": about["name"]}
         owner = {**identity, "uid": about["uid"], "controller": True}
@@ -112,7 +115,7 @@ class AdoptLabels:
             "apiVersion": PROFILED_JOBS.api_version,
             "kind": PROFILED_JOBS.kind,
             "metadata": {"name": about["name"], "namespace": about["namespace"], "ownerReferences": [owner]},
-            "spec": {"workloadRef": identity, "adoption": {"change": change}},
+            "spec": {"workloadRef": identity, **_wish(change)},
         }
         self._fence.leader()
         try:
@@ -134,6 +137,22 @@ class AdoptLabels:
                 self._client.delete(PROFILED_JOBS, key.name, key.namespace, uid=stored.job.uid)
             logger.info("deleted ProfiledJob %s with its label", key.name, extra={"namespace": key.namespace})
 
+        elif stored.controller == child.uid and child.adopted.asked in CHANGES:
+            self._follow(stored, CHANGES[child.adopted.asked])
+
+    def _follow(self, stored: StoredJob, change: AdoptionChange) -> None:
+        """The label has another value than when its ProfiledJob was made."""
+        job = stored.job
+        if job.invalid is not None or job.deleting or job.spec.only_watched is (change is AdoptionChange.RECOMMEND):
+            return
+        about = {"uid": job.uid, "resourceVersion": stored.resource_version}
+        self._fence.leader()
+        path = PROFILED_JOBS.path(job.key.namespace, job.key.name)
+        body = {"metadata": about, "spec": _wish(change)}
+        query = {"fieldManager": FIELD_MANAGER}
+        answer = self._client.request("PATCH", path, query=query, body=body, content=MERGE_CONTENT)
+        self._store.assume(PROFILED_JOBS, answer)
+
     def _release(self, child: ChildFacts) -> None:
         """Take the mark off an object whose ProfiledJob is gone."""
         resource = child.kind.resource
@@ -142,6 +161,11 @@ class AdoptLabels:
             if meta(body)["uid"] == child.uid and (meta(body).get("labels") or {}).get(LABEL_JOB) == child.job:
                 self._fence.leader()
                 self._store.assume(resource, mark(self._client, resource, body, None, None))
+                # What the operator has suspended nobody else would resume.
+                body = self._client.get(resource, child.name, child.namespace)
+                patch = operations(body, resumed(child.kind, body))
+                if patch:
+                    self._store.assume(resource, self._client.patch(resource, child.name, child.namespace, patch))
 
     def _say(self, resource: Resource, body: Mapping[str, Any], reason: Reason, note: str) -> None:
         about = meta(body)
@@ -153,3 +177,9 @@ class AdoptLabels:
             "uid": str(about["uid"]),
         }
         self._post(Event(regarding, reason.value, "Adopt", note, warning=True))
+
+
+def _wish(change: AdoptionChange) -> dict[str, Any]:
+    """What of the spec of a ProfiledJob follows its label."""
+    mode = None if change is AdoptionChange.RECOMMEND else AdaptationMode.AUTO.value
+    return {"adoption": {"change": change.value}, "adaptation": {"mode": mode}}

@@ -23,11 +23,14 @@ from rightpool.planning.jobs.trace_answer import TraceAnswer
 from rightpool.planning.moves.commands import (
     Adopt,
     AskWhyUnmade,
+    ChangeObject,
+    CheckObject,
     CheckTemplate,
     CheckVariants,
     Command,
     EndRevision,
     EnsureRevision,
+    HoldObject,
     RequestTrace,
 )
 from rightpool.runtime.act.adoption import Adopter
@@ -36,6 +39,7 @@ from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.creation import create_or_get, name_taken_text
 from rightpool.runtime.act.deletions import Deletions
 from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.act.objects import Objects
 from rightpool.runtime.act.pod_refusals import PodRefusals
 from rightpool.runtime.act.queue_hold import hold, hold_wanted
 from rightpool.runtime.act.refusals import Refusals
@@ -80,6 +84,7 @@ class Executor:
         self._services = ChildServices(client, fence, children, self._refusals, self._deletions)
         self._metrics = metrics
         self._pod_refusals = PodRefusals(client, store, clock)
+        self.objects = Objects(client, fence, store, clock)
         self._adopter = Adopter(client, fence, store, self._refusals)
         self.checks = TemplateChecks(client, fence, children, store, self._refusals, clock)
 
@@ -119,6 +124,7 @@ class Executor:
         for uid in uids:
             self._refusals.discard(uid)
         self.checks.forget(uids)
+        self.objects.forget(uids)
         self._pod_refusals.forget(uids)
         self._deletions.forget_old()
 
@@ -126,6 +132,8 @@ class Executor:
         """Whether the cluster, according to the store, does not comply with the command yet. Sends no request."""
         if isinstance(command, Adopt):
             return self._adopter.needed(job)
+        if isinstance(command, HoldObject | ChangeObject | CheckObject):
+            return self.objects.needed(job, command)
         if self._not_installed(job) is not None:
             return False
         if isinstance(command, EnsureRevision):
@@ -150,6 +158,8 @@ class Executor:
         try:
             if isinstance(command, Adopt):
                 done = self._adopter.adopt(job, command)
+            elif isinstance(command, HoldObject | ChangeObject | CheckObject):
+                done = self.objects.carry_out(job, command, pools)
             elif isinstance(command, EnsureRevision):
                 done = self._ensure(job, command, pools, term)
             elif isinstance(command, EndRevision):

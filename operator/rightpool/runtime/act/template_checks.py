@@ -201,13 +201,18 @@ class TemplateChecks:
         """Why the API server would not take this child, or what is made of it. Raises InvalidTemplate where it can't be
         built."""
         kind, manifest = kind_of(job.spec.workload), self._children.build(job, ref, pool, suspend=True)
-        return _refused(self._client, kind.resource, manifest) or refused_of_made(self._client, kind, manifest)
+        return refused_as_new(self._client, kind, manifest)
 
 
 def refused_of_made(client: ClusterClient, kind: Kind[Any], manifest: Mapping[str, Any]) -> str | None:
     """Why the API server would not take what the kind's controller makes of this child."""
     found = (_refused(client, resource, body) for resource, body in kind.made_of(manifest))
     return next((message for message in found if message is not None), None)
+
+
+def refused_as_new(client: ClusterClient, kind: Kind[Any], manifest: Mapping[str, Any]) -> str | None:
+    """Why the API server would not take this object, or what the kind's controller makes of it."""
+    return _refused(client, kind.resource, manifest) or refused_of_made(client, kind, manifest)
 
 
 def _refused(client: ClusterClient, resource: Resource, body: Mapping[str, Any]) -> str | None:

@@ -9,8 +9,11 @@ from rightpool.api.altered import altered
 from rightpool.api.value_object import value_object
 from rightpool.api.workload import Workload
 from rightpool.contract import LABEL_ADOPT
+from rightpool.planning.jobs.abilities import Abilities
+from rightpool.workloads.in_place import Original, edited, original_of, put_back, why_unable
 from rightpool.workloads.kinds.kind import Kind
 from rightpool.workloads.kinds.registry import adopted_workload
+from rightpool.workloads.names import ANNOTATION_ORIGINAL
 from rightpool.workloads.template import InvalidTemplate
 
 
@@ -33,16 +36,37 @@ class AdoptedFacts:
     problem: str = ""
     """Why it can't be, with the remedy."""
 
+    size: tuple[int, int] | None = None
+    """Chips and pods that it asks for now: the workload is what it was before the operator changed it."""
+
+    able: Abilities | None = None
+    """What can be changed of it."""
+
+    note: str | None = None
+    """What it was, as its annotation has it; None where it was never changed."""
+
+    original: Original | None = None
+    """The same, read."""
+
+    edited: bool = False
+    """Whether its user has changed it since the operator has."""
+
 
 def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts | None) -> AdoptedFacts:
     """Its workload is read once for each of its specs, and not whenever its status changes."""
     metadata = body["metadata"]
     generation, asked = int(metadata.get("generation") or 0), (metadata.get("labels") or {}).get(LABEL_ADOPT)
-    if before is not None and generation and before.generation == generation:
-        return before if before.asked == asked else altered(before, asked=asked)
-    members, workload, problem = kind.members(body), None, ""
+    note = (metadata.get("annotations") or {}).get(ANNOTATION_ORIGINAL)
+    able = kind.abilities(body)._replace(unable=why_unable(body) or "")
+    if before is not None and generation and (before.generation, before.note) == (generation, note):
+        return before if (before.asked, before.able) == (asked, able) else altered(before, asked=asked, able=able)
+    members, workload, size, problem = kind.members(body), None, None, ""
+    original = original_of(body)
+    changed = original is not None and edited(kind, body)
     try:
-        workload = adopted_workload(kind, body)
+        now = adopted_workload(kind, body)
+        workload = now if original is None or changed else adopted_workload(kind, put_back(body, original))
+        size = (now.chips, now.replicas)
     except InvalidTemplate as error:
         problem = error.message
-    return AdoptedFacts(generation, members, asked, workload, problem)
+    return AdoptedFacts(generation, members, asked, workload, problem, size, able, note, original, changed)

@@ -90,6 +90,8 @@ def _state(
         deleting=child.deleting,
         suspended=child.state.suspended,
         held=child.held,
+        adopted=child.adopted is not None,
+        edited=child.adopted is not None and child.adopted.edited,
         active=len(active),
         others=len(own) - len(scaled),
         running=running,

@@ -260,10 +260,12 @@ class Store:
             return stored
         child = self.adopted_by(job.key, job.uid)
         about = None if child is None else child.adopted
-        if about is None or about.workload is None or about.workload is job.spec.workload:
+        if about is None or about.workload is None:
+            return stored
+        if about.workload is job.spec.workload and about.able == job.able:
             return stored
         try:
-            return stored.running(about.workload)
+            return stored.running(about.workload, about.able)
         except InvalidTemplate:
             return stored  # who adopts it says so
 

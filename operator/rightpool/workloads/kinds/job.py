@@ -17,7 +17,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, condition_is_true, condition_of
-from rightpool.workloads.metadata import child_metadata, controller_reference
+from rightpool.workloads.metadata import as_new, child_metadata, controller_reference
 from rightpool.workloads.names import check_names, child_name, service_name
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.placed import chip_container_at, place_template, size_chips, template_settings
@@ -173,6 +173,17 @@ class JobKind:
         size_chips(spec["template"], ref, pool)
         place_template(spec["template"], ref, pool, affinity=True)
         return changed
+
+    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Kind. Kubernetes chooses the selector anew."""
+        manifest = as_new(body)
+        spec = manifest["spec"]
+        if not spec.get("manualSelector"):
+            spec.pop("selector", None)
+            labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+            for name in _GENERATED:
+                labels.pop(name, None)
+        return manifest
 
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""

@@ -18,7 +18,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, condition_of
-from rightpool.workloads.metadata import child_metadata
+from rightpool.workloads.metadata import as_new, child_metadata
 from rightpool.workloads.names import check_names, child_name
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.placed import chips_in, place_template, template_settings
@@ -172,6 +172,10 @@ class JobSetKind:
             raise Unable(f"a JobSet keeps its size, and {at.replicas} pods of {at.chips_per_replica} chips are another")
         place_template(template, ref, pool, affinity=False)
         return changed
+
+    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Kind."""
+        return as_new(body)
 
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""

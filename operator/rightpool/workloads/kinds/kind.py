@@ -166,6 +166,10 @@ class Kind(Protocol[W]):
         """
         ...
 
+    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The manifest of a new object like this one, of the same name."""
+        ...
+
     def expiry(self, seconds: int) -> dict[str, Any]:
         """The fields that, applied to a child that has ended, have Kubernetes delete it after so many seconds."""
         ...

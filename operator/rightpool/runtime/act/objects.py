@@ -1,0 +1,170 @@
+"""Objects that somebody else has made: stopped, changed where they are, and resumed.
+
+Each write is computed from the object as the API server has it, and sent for exactly that version of it. What the
+operator has stopped says so in an annotation, and nothing else is ever resumed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from rightpool.api.conditions import Reason
+from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.errors import Forbidden, Invalid, NotFound
+from rightpool.cluster.resources import PODS
+from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import ChildRefusal
+from rightpool.planning.moves.commands import ChangeObject, CheckObject, HoldObject
+from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.act.template_checks import refused_as_new
+from rightpool.runtime.observe.facts import ChildFacts, member_facts, meta
+from rightpool.runtime.observe.store import Store
+from rightpool.workloads.in_place import held, moved, operations, resumed, with_original
+from rightpool.workloads.kinds.kind import Unable
+from rightpool.workloads.refused_fields import by_name
+from rightpool.workloads.template import InvalidTemplate
+
+ObjectCommand: TypeAlias = HoldObject | ChangeObject | CheckObject
+AGAIN_SECONDS: Final = 60.0  # until what was refused is asked for again
+
+logger = logging.getLogger(__name__)
+
+
+class Objects:
+    """Thread-safe where commands of one job are carried out in one thread at a time."""
+
+    def __init__(self, client: ClusterClient, fence: Fence, store: Store, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._fence = fence
+        self._store = store
+        self._clock = clock
+        self._checked: dict[str, int] = {}  # by uid of the ProfiledJob, the Revision that was asked about last
+        self._refusals: dict[str, ChildRefusal] = {}
+
+    def checked(self, job: Job) -> int:
+        """Number of the Revision that the API server was asked about last; 0: about none."""
+        return self._checked.get(job.uid, 0)
+
+    def refusal(self, job: Job) -> ChildRefusal | None:
+        """Why the object can't become the Revision that was asked for last; None where nothing speaks against it."""
+        return self._refusals.get(job.uid)
+
+    def forget(self, uids: set[str]) -> None:
+        """Forget deleted jobs."""
+        for uid in uids:
+            self._checked.pop(uid, None)
+            self._refusals.pop(uid, None)
+
+    def needed(self, job: Job, command: ObjectCommand) -> bool:
+        """Whether the object, as it is seen, does not comply yet."""
+        child = self._store.adopted_by(job.key, job.uid)
+        if child is None or child.ended or self._refused_lately(job, command):
+            return False
+        if isinstance(command, CheckObject):
+            return self.checked(job) != command.target.revision
+        if isinstance(command, ChangeObject):
+            return child.held
+        return not child.held and not child.state.suspended and child.revision == command.ref.revision
+
+    def carry_out(self, job: Job, command: ObjectCommand, pools: Mapping[str, Pool]) -> bool:
+        """Whether something was done."""
+        child = self._store.adopted_by(job.key, job.uid)
+        if child is None:
+            return False
+        try:
+            body = self._client.get(child.kind.resource, child.name, child.namespace)
+        except NotFound:
+            return False  # the watch reports the deletion
+        if meta(body)["uid"] != child.uid:
+            raise Fenced(f"{child.name} was made anew")
+        self._fence.persisted(job, command)
+        if isinstance(command, CheckObject):
+            return self._check(job, command, child, body, pools)
+        if isinstance(command, HoldObject):
+            return self._hold(job, command, child, body, pools)
+        return self._change(job, command, child, body, pools)
+
+    def _check(
+        self, job: Job, command: CheckObject, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]
+    ) -> bool:
+        """Nothing is stored. What is running can't be changed, so the changed object is asked for as a new one."""
+        here, there, kind = job.state.revision, command.target, child.kind
+        assert here is not None
+        try:
+            stopped = held(kind, body, here, pools.get(here.placement.pool))
+            after = kind.anew(moved(kind, stopped, there, pools.get(there.placement.pool)))
+            self._client.patch(kind.resource, child.name, child.namespace, operations(body, stopped), dry_run=True)
+            refused = refused_as_new(self._client, kind, after)
+        except (Unable, InvalidTemplate) as error:
+            refused = error.message
+        except (Invalid, Forbidden) as error:
+            refused = by_name(error.message, body)
+        self._refusals.pop(job.uid, None)
+        if refused is not None:
+            self._refuse(job, there.revision, refused)
+        self._checked[job.uid] = there.revision
+        self._store.wake()  # the migration waits for it
+        return refused is None
+
+    def _hold(
+        self, job: Job, command: HoldObject, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]
+    ) -> bool:
+        try:
+            after = held(child.kind, body, command.ref, pools.get(command.ref.placement.pool))
+            return self._write(job, child, body, after, "stopped")
+        except Unable as error:
+            return self._refuse(job, command.ref.revision, error.message)
+
+    def _change(
+        self, job: Job, command: ChangeObject, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]
+    ) -> bool:
+        ref, migration, kind = command.ref, job.state.migration, child.kind
+        if kind.observe(body).suspended:
+            self._without_pods(child)
+        if ref is None:
+            return self._write(job, child, body, resumed(kind, body), "resumed")
+        try:
+            noted = with_original(body, None if job.state.adopted is None else job.state.adopted.original)
+            after = moved(kind, noted, ref, pools.get(ref.placement.pool))
+            return self._write(job, child, body, after, "resumed")
+        except (Unable, InvalidTemplate, Invalid, Forbidden) as error:
+            if migration is not None and not migration.rolling_back:
+                return self._refuse(job, ref.revision, by_name(error.message, body))
+            # There is nothing to go back to: better it runs as it is than not at all.
+            logger.warning("%s is resumed as it is: %s", child.name, error.message, extra={"job": str(job.key)})
+            return self._write(job, child, body, resumed(kind, body), "resumed")
+
+    def _without_pods(self, child: ChildFacts) -> None:
+        """The checkpoint has one writer: no pod of the object may be left, also none that is ending."""
+        assert child.adopted is not None
+        label, value = child.adopted.members
+        for body in self._client.list_all(PODS, child.namespace, labels=f"{label}={value}"):
+            pod = member_facts(body, child)
+            if pod is not None and not pod.done:
+                raise Fenced(f"pod {pod.name} of {child.name} is still there")
+        self._fence.leader()
+
+    def _write(
+        self, job: Job, child: ChildFacts, before: Mapping[str, Any], after: Mapping[str, Any], what: str
+    ) -> bool:
+        patch, resource = operations(before, after), child.kind.resource
+        if patch:
+            self._store.assume(resource, self._client.patch(resource, child.name, child.namespace, patch))
+            logger.info("%s %s", what, child.name, extra={"job": str(job.key)})
+        self._refusals.pop(job.uid, None)
+        return bool(patch)
+
+    def _refused_lately(self, job: Job, command: ObjectCommand) -> bool:
+        ref = command.target if isinstance(command, CheckObject) else command.ref
+        refusal = self._refusals.get(job.uid)
+        same = refusal is not None and ref is not None and refusal.revision == ref.revision
+        return same and refusal is not None and self._clock() - refusal.at < AGAIN_SECONDS
+
+    def _refuse(self, job: Job, revision: int, message: str) -> bool:
+        logger.info("%s: %s", Reason.CHANGE_REFUSED.value, message, extra={"job": str(job.key)})
+        self._refusals[job.uid] = ChildRefusal(revision, job.generation, Reason.CHANGE_REFUSED, message, self._clock())
+        self._store.wake()
+        return False

@@ -1,0 +1,236 @@
+"""Objects that their users have made move where they are, and their users' word goes before the operator's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rightpool.api.kubernetes import JOBS, Resource
+from rightpool.cluster.client import MERGE_CONTENT
+from rightpool.cluster.errors import NotFound
+from rightpool.cluster.resources import PODS, PROFILED_JOBS
+from rightpool.contract import LABEL_ADOPT, LABEL_REVISION
+from rightpool.workloads.in_place import is_held, original_of
+from rightpool.workloads.kinds.job_set import JOB_SETS
+from rightpool.workloads.kinds.registry import KINDS
+from rightpool.workloads.names import ANNOTATION_HELD
+from tests.integration.faults.fleet import A10G, A100, DEAD, NODE_LABEL, SIMULATION, Body, Tenant
+from tests.integration.faults.site import CrashingOperator, Site
+from tests.integration.kinds.test_job_set import TOLERATION
+from tests.patience import eventually
+
+pytestmark = pytest.mark.cluster
+
+FIELDS = ("job", "jobSet")
+RESOURCES: dict[str, Resource] = {"job": JOBS, "jobSet": JOB_SETS}
+
+
+def template(stop: str, **container: Any) -> Body:
+    play = {"workload": "resnet50", "warm-up": "0s", "start-delay": "200ms", "stop-delay": stop}
+    annotations = {SIMULATION + key: value for key, value in play.items()}
+    chips = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    containers = [{"name": "main", "image": "example.com/trainer:1", **chips, **container}]
+    spec = {"nodeSelector": {NODE_LABEL: A100}, "tolerations": [TOLERATION], "restartPolicy": "Never"}
+    return {"metadata": {"annotations": annotations}, "spec": {**spec, "containers": containers}}
+
+
+class Mine:
+    """An object of somebody's, with two pods on A100."""
+
+    def __init__(self, site: Site, field: str, stop: str = "200ms") -> None:
+        self.tenant: Tenant = site.tenant
+        self.kind, self.resource = KINDS[field], RESOURCES[field]
+        job = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": template(stop)}
+        leader = template(stop, resources={})
+        leader["spec"].pop("nodeSelector")
+        roles = [
+            {"name": "leader", "template": {"spec": {"template": leader}}},
+            {"name": "workers", "template": {"spec": job}},
+        ]
+        spec = job if field == "job" else {"replicatedJobs": roles}
+        about = {"name": "llm", "namespace": self.tenant.namespace}
+        self.tenant.client.create(self.resource, {"metadata": about, "spec": spec})
+        eventually(lambda: self.runs_on(A100), "it runs")
+        self.before = self.body
+
+    @property
+    def body(self) -> Body:
+        return self.tenant.client.get(self.resource, "llm", self.tenant.namespace)
+
+    def patch(self, body: Body) -> None:
+        path = self.resource.path(self.tenant.namespace, "llm")
+        self.tenant.client.request("PATCH", path, body=body, content=MERGE_CONTENT)
+
+    def pods(self) -> list[Body]:
+        return [
+            pod
+            for pod in self.tenant.client.list_all(PODS, self.tenant.namespace)
+            if pod["status"].get("phase") not in ("Succeeded", "Failed")
+        ]
+
+    def runs_on(self, pool: str) -> bool:
+        """Both pods that train run there, and no other one."""
+        trained = [pod for pod in self.pods() if "nodeSelector" in pod["spec"]]
+        there = [pod for pod in trained if pod["spec"]["nodeSelector"].get(NODE_LABEL) == pool]
+        return len(there) == len(trained) == 2 and all(pod["status"].get("phase") == "Running" for pod in there)
+
+    def adopt(self, **spec: Any) -> None:
+        identity = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "name": "llm"}
+        self.tenant.client.create(
+            PROFILED_JOBS,
+            {
+                "metadata": {"name": "llm", "namespace": self.tenant.namespace},
+                "spec": {
+                    "workloadRef": identity,
+                    "adoption": {"change": "Suspend"},
+                    "placement": {"pools": {"allow": [A100]}},
+                    "checkpoint": {"mode": "None"},
+                    "profiling": {"interval": "1s", "window": "6s"},
+                    **spec,
+                },
+            },
+        )
+        eventually(lambda: self.placed(A100, 1), "it is found")
+
+    def placed(self, pool: str, revision: int | None = None) -> bool:
+        try:
+            found = self.tenant.status("llm").get("placement") or {}
+        except NotFound:
+            return False
+        return found.get("pool") == pool and revision in (None, found.get("revision"))
+
+    def send(self, pool: str) -> None:
+        self.tenant.edit("llm", lambda spec: spec["placement"].update(pools={"allow": [pool]}))
+
+    def untouched(self, body: Body | None = None) -> bool:
+        """Its spec is what its user wrote, and it is not suspended."""
+        spec = copy.deepcopy((body or self.body)["spec"])
+        spec.setdefault("suspend", False)
+        wanted = {"suspend": False, **self.before["spec"]}
+        return bool(spec == wanted)
+
+
+@pytest.fixture(params=FIELDS)
+def mine(request: pytest.FixtureRequest, site: Site) -> Callable[..., Mine]:
+    return lambda **more: Mine(site, request.param, **more)
+
+
+def test_it_moves_where_it_is(site: Site, mine: Callable[..., Mine]) -> None:
+    site.operate()
+    one = mine()
+    one.adopt()
+    uid = one.before["metadata"]["uid"]
+    assert one.untouched(), "to be looked at changes nothing"
+    one.send(A10G)
+    eventually(lambda: one.runs_on(A10G) and one.placed(A10G, 2), "it has moved")
+    body = one.body
+    assert body["metadata"]["uid"] == uid and not is_held(body)
+    assert body["metadata"]["annotations"][LABEL_REVISION] == "2"
+    original = original_of(body)
+    assert original is not None and original.placement.pool == A100
+    eventually(lambda: (one.tenant.status("llm").get("adopted") or {}).get("original") is not None, "it is kept, too")
+    one.tenant.client.delete(PROFILED_JOBS, "llm", one.tenant.namespace)
+    eventually(lambda: LABEL_REVISION in (one.body["metadata"].get("annotations") or {}), "it is let go")
+    assert one.runs_on(A10G), "and runs on where it is"
+
+
+def test_what_does_not_start_there_comes_back_as_it_was(
+    site: Site, mine: Callable[..., Mine], impatient: Callable[[], None]
+) -> None:
+    site.operate()
+    one = mine()
+    one.adopt()
+    impatient()
+    one.send(DEAD)
+    eventually(lambda: one.tenant.outcomes("llm") == ["RolledBack"] and one.runs_on(A100), "it is back")
+    body = one.body
+    assert one.untouched(body) and not is_held(body)
+    assert body["metadata"]["annotations"][LABEL_REVISION] == "3"
+
+
+def drained(one: Mine) -> None:
+    """It is stopped for a move, and its pods end slowly."""
+    one.adopt()
+    one.send(A10G)
+    eventually(lambda: one.tenant.phase("llm") == "Draining" and is_held(one.body), "it is stopped", longest=0.05)
+
+
+def left_alone(one: Mine) -> None:
+    eventually(lambda: one.tenant.phase("llm") is None, "the move has ended")
+    [entry] = one.tenant.status("llm")["history"]
+    assert (entry["outcome"], entry["reason"]) == ("Superseded", "Superseded")
+
+
+def test_who_resumes_it_meanwhile_keeps_it_where_it_is(site: Site, mine: Callable[..., Mine]) -> None:
+    site.operate()
+    one = mine(stop="6s")
+    drained(one)
+    one.patch({"spec": {"suspend": False}})
+    one.send(A100)
+    left_alone(one)
+    eventually(lambda: one.runs_on(A100) and not is_held(one.body), "it runs where it was")
+    assert one.untouched()
+
+
+def test_who_suspends_it_before_finds_it_suspended(site: Site, mine: Callable[..., Mine]) -> None:
+    site.operate()
+    one = mine()
+    one.adopt()
+    one.patch({"spec": {"suspend": True}})
+    one.send(A10G)
+    eventually(lambda: not one.pods(), "it stops")
+    eventually(lambda: one.tenant.condition("llm", "Placed").get("reason") == "Suspended", "the status says so")
+    body = one.body
+    assert body["spec"]["suspend"] and ANNOTATION_HELD not in (body["metadata"].get("annotations") or {})
+
+
+def test_who_deletes_the_profiledjob_meanwhile_has_it_resumed(site: Site, mine: Callable[..., Mine]) -> None:
+    site.operate()
+    one = mine(stop="6s")
+    drained(one)
+    one.tenant.client.delete(PROFILED_JOBS, "llm", one.tenant.namespace)
+    eventually(lambda: one.runs_on(A100) and not is_held(one.body), "it runs where it was")
+    assert one.untouched()
+
+
+def test_the_label_auto_lets_it_be_moved(site: Site, mine: Callable[..., Mine]) -> None:
+    site.operate()
+    one = mine()
+    one.patch({"metadata": {"labels": {LABEL_ADOPT: "recommend"}}})
+    eventually(lambda: one.placed(A100, 1), "it is found")
+    one.patch({"metadata": {"labels": {LABEL_ADOPT: "auto"}}})
+    eventually(
+        lambda: one.tenant.job("llm")["spec"]["adoption"]["change"] == "Suspend", "its ProfiledJob follows the label"
+    )
+    assert one.tenant.job("llm")["spec"]["adaptation"]["mode"] == "Auto"
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_killed_at_every_write_it_moves_and_comes_back(site: Site, field: str, impatient: Callable[[], None]) -> None:
+    one = Mine(site, field)
+    operator = CrashingOperator(site)
+    one.tenant.client.create(
+        PROFILED_JOBS,
+        {
+            "metadata": {"name": "llm", "namespace": one.tenant.namespace},
+            "spec": {
+                "workloadRef": {"apiVersion": one.resource.api_version, "kind": one.resource.kind, "name": "llm"},
+                "adoption": {"change": "Suspend"},
+                "placement": {"pools": {"allow": [A100]}},
+                "checkpoint": {"mode": "None"},
+                "profiling": {"interval": "1s", "window": "6s"},
+            },
+        },
+    )
+    operator.until(lambda: one.placed(A100, 1), "it is found")
+    impatient()
+    one.send(DEAD)
+    operator.until(lambda: one.tenant.outcomes("llm") == ["RolledBack"] and one.runs_on(A100), "it is back")
+    body = one.body
+    assert one.untouched(body) and not is_held(body)
+    plural = one.resource.plural
+    steps = [f"PATCH {plural}/llm {what}" for what in ("suspend", "resume")]
+    assert operator.missed(*steps) == []

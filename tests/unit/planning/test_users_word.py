@@ -1,0 +1,122 @@
+"""An object that somebody else has made is moved, and its user's word goes before the operator's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rightpool.api.action import Action
+from rightpool.api.adoption import Adoption
+from rightpool.api.choices import AdoptionChange
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.api.placement import Placement
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState
+from rightpool.planning.moves.commands import Adopt, ChangeObject, CheckObject, HoldObject, commands
+from tests.unit.planning.jobs import NOW, changed, running
+from tests.unit.planning.test_only_watched import step, watched
+
+RUNS = RevisionState(revision=1, exists=True, adopted=True, active=1, running=1, on_nodes=1)
+HELD = replace(RUNS, held=True, suspended=True, active=0, running=0, on_nodes=0)
+PLACED = Placement("a10g", 4, 1)
+
+
+def moving(phase: Phase, seen: RevisionState | None, *, change: str = "Suspend", **more: Any) -> Job:
+    made = watched().model_copy(update={"adoption": Adoption(change=AdoptionChange(change))})
+    job = running(made=made)
+    source = job.state.revision
+    assert source is not None
+    target = replace(source, revision=2, placement=PLACED)
+    migration = Migration("d-2", Action.MOVE, phase, source, target, NOW, NOW, Reason.PLACEMENT_DISALLOWED, "", **more)
+    here = source if phase in (Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING) else target
+    return changed(job, revision=here, migration=migration, revisions={} if seen is None else {seen.revision: seen})
+
+
+@pytest.mark.parametrize(
+    ("phase", "seen", "words"),
+    [
+        (Phase.CHECKPOINTING, None, "deleted"),
+        (Phase.CHECKPOINTING, replace(RUNS, suspended=True), "suspended"),
+        (Phase.DRAINING, replace(RUNS, suspended=True, active=0), "suspended"),
+        (Phase.DRAINING, replace(HELD, suspended=False, active=1), "resumed"),
+        (Phase.DRAINING, replace(HELD, edited=True), "changed"),
+        (Phase.STARTING, replace(HELD, edited=True), "changed"),
+        (Phase.STARTING, replace(HELD, suspended=False), "resumed"),
+        (Phase.STARTING, RUNS, "resumed"),
+        (Phase.STARTING, replace(RUNS, revision=2, suspended=True), "suspended"),
+    ],
+)
+def test_what_its_user_does_meanwhile_ends_the_move(phase: Phase, seen: RevisionState | None, words: str) -> None:
+    job = step(moving(phase, seen))
+    assert job.state.migration is None
+    entry = job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.SUPERSEDED, Reason.SUPERSEDED)
+    assert words in entry.message
+    here = job.state.revision
+    changed_already = seen is not None and seen.revision == 2
+    assert here is not None and here.revision == (2 if changed_already else 1)
+    resumed = (ChangeObject(here),) if seen is not None and seen.held else ()
+    assert commands(job) == (Adopt(), *resumed), "what is held runs again, and nothing else is touched"
+
+
+@pytest.mark.parametrize(
+    ("phase", "seen"),
+    [
+        (Phase.CHECKPOINTING, RUNS),
+        (Phase.DRAINING, RUNS),
+        (Phase.DRAINING, replace(HELD, active=1)),
+        (Phase.STARTING, HELD),
+        (Phase.STARTING, replace(RUNS, revision=2, running=0)),
+    ],
+)
+def test_nothing_else_does(phase: Phase, seen: RevisionState) -> None:
+    assert step(moving(phase, seen)).state.migration is not None
+
+
+def test_where_nothing_may_be_done_any_more_the_move_ends() -> None:
+    job = step(moving(Phase.DRAINING, HELD, change="Recommend"))
+    assert job.state.migration is None
+    assert commands(job) == (Adopt(), ChangeObject(job.state.revision))
+
+
+def test_it_is_stopped_until_no_pod_is_left_and_then_changed() -> None:
+    job = moving(Phase.DRAINING, replace(HELD, active=1))
+    here = job.state.revision
+    assert here is not None and commands(job) == (Adopt(), HoldObject(here))
+    assert step(job).state.migration == job.state.migration, "a pod that is ending may still write"
+    gone = step(changed(job, revisions={1: HELD}))
+    assert gone.state.migration is not None and gone.state.migration.phase is Phase.STARTING
+    there = gone.state.revision
+    assert there is not None and there.placement == PLACED
+    assert commands(gone) == (Adopt(), ChangeObject(there))
+
+
+def test_the_api_server_is_asked_before_anything_is_disturbed() -> None:
+    job = moving(Phase.PLANNED, RUNS)
+    assert job.state.migration is not None
+    target = job.state.migration.target
+    assert CheckObject(target) in commands(job)
+    assert step(job).state.migration == job.state.migration, "it waits for the answer"
+    ready = step(changed(job, object_checked=2)).state.migration
+    assert ready is not None and ready.phase is Phase.CHECKPOINTING
+    refusal = ChildRefusal(2, 1, Reason.CHANGE_REFUSED, "field is immutable", 0.0)
+    refused = step(changed(job, object_checked=2, object_refusal=refusal)).state
+    assert refused.migration is None and refused.history[-1].outcome is Outcome.HELD
+    assert [(one.pool, one.message) for one in refused.avoid] == [("a10g", "field is immutable")]
+
+
+def test_what_is_refused_in_the_end_goes_back() -> None:
+    refusal = ChildRefusal(2, 1, Reason.CHANGE_REFUSED, "field is immutable", 0.0)
+    job = step(changed(moving(Phase.STARTING, HELD), object_refusal=refusal))
+    assert job.state.migration is not None and job.state.migration.rolling_back
+    assert job.state.migration.failure is Reason.CHANGE_REFUSED
+
+
+@pytest.mark.parametrize("fields", [{"deleting": True}, {"invalid": "spec: wrong"}])
+def test_whatever_is_wrong_with_its_job_it_does_not_stay_suspended(fields: dict[str, Any]) -> None:
+    job = moving(Phase.DRAINING, HELD)
+    assert commands(changed(job, **fields)) == (ChangeObject(job.state.revision),)
