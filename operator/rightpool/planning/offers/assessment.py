@@ -100,9 +100,9 @@ class Assessment:
         if not fits and kept:
             return replace(candidate, rejection=KeptFree(candidate.placement.pool, candidate.placement.chips))
         if not fits:
-            shape, machines = Shape.of(evaluated.job), evaluated.evaluation.register.machines
-            pool = machines.pools[machines.index[candidate.placement.pool]]
-            return replace(candidate, rejection=no_room(shape, candidate.placement, pool))
+            pool = evaluated.evaluation.register.pool(candidate.placement)
+            assert pool is not None
+            return replace(candidate, rejection=no_room(Shape.of(evaluated.job), candidate.placement, pool))
         if taken is None or entry == taken or evaluated.job.state.migration is not None:
             return candidate
         return replace(candidate, rejection=OtherChosen(evaluated.placement(taken)))

@@ -141,6 +141,9 @@ class _Evaluating:
                     running.rows[number],
                     running.wanted[number],
                     running.places[number],
+                    unreachable=running.unreachable[number],
+                    nears=bool(running.nears[number]),
+                    hour=float(running.hour[number]),
                     faded=self.faded.get(job.key, 1.0),
                     number=number,
                 )

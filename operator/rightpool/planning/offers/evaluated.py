@@ -16,7 +16,7 @@ from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.evaluation import Evaluation, Offers
 from rightpool.planning.offers.flops import PeakExceeded, flops_utilization, full_rate, peak_exceeded
-from rightpool.planning.offers.gates import GATES, TARGET_CODES
+from rightpool.planning.offers.gates import GATES
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.pool_gates import home_vendor, placed_vendor
 from rightpool.planning.offers.register import COMPARED, FIRST_COMPARED, FIRST_KEPT, NONE
@@ -58,6 +58,12 @@ class Evaluated:
     """Whether where it is counts as a candidate, too."""
     disallowed: Rejection | None = None
     """Why the user does not allow where a job is that was not measured."""
+    unreachable: JobTarget | None = None
+    """The target that is missed where the job is and that no placement holds surely enough; None where none is."""
+    nears: bool = False
+    """Whether what is wanted comes nearer to a target that is unreachable, and meets none."""
+    hour: float = 0.0
+    """Dollars that an hour of the job is worth now, time included; 0 where that is not known."""
     faded: float | None = None
     """Its rate ÷ what it would be, were its pool as it was when the job was verified there; None of one that was not
     measured."""
@@ -95,63 +101,41 @@ class Evaluated:
         return None
 
     @property
-    def unreachable(self) -> JobTarget | None:
-        """The target that is missed where the job is and that no placement holds surely enough; None where none is."""
-        return None
-
-    @property
     def outlook(self) -> Outlook | None:
         """What the rest of the job looks like; None where nothing was measured."""
         return None
 
-    @property
-    def nears(self) -> bool:
-        """Whether what is wanted comes nearer to a target that is unreachable, and meets none."""
-        return False
-
-    @property
-    def hour(self) -> float:
-        """Dollars that an hour of the job is worth now, time included; 0 where that is not known."""
-        return 0.0
-
     def price(self, placement: Placement) -> float | None:
         """Dollars an hour of a placement; None where its pool or the price is not known."""
-        machines = self.evaluation.register.machines
-        place = machines.index.get(placement.pool)
-        return None if place is None else machines.pools[place].price.hourly(placement)
+        pool = self.evaluation.register.pool(placement)
+        return None if pool is None else pool.price.hourly(placement)
 
     def useful(self, placement: Placement) -> float:
         """Share of the time that interruptions leave there; 1 where the pool is not known."""
         register = self.evaluation.register
-        if placement.pool not in register.machines.index:
-            return 1.0
-        often = register.interruptions_of(placement, tenant_of(self.job))
+        known = register.pool(placement) is not None
+        often = register.interruptions_of(placement, tenant_of(self.job)) if known else 0.0
         if not often:
             return 1.0
         return float(useful_share(floats(often), floats(interruption_seconds(self.job))))
 
     def chip(self, placement: Placement) -> str | None:
         """Key of its chips in the catalog; None where its pool is not known."""
-        machines = self.evaluation.register.machines
-        place = machines.index.get(placement.pool)
-        return None if place is None else machines.pools[place].accelerator.key
+        pool = self.evaluation.register.pool(placement)
+        return None if pool is None else pool.accelerator.key
 
     def vendors(self, placement: Placement) -> tuple[str | None, str | None]:
         """Who makes the chips of a placement, and, where a variant is used there, whose the template itself is taken to
         run on."""
-        machines, job = self.evaluation.register.machines, self.job
-        place = machines.index.get(placement.pool)
-        if place is None:
+        register, ref = self.evaluation.register, self.job.state.revision
+        pool = register.pool(placement)
+        if pool is None:
             return None, None
-        there = machines.pools[place].accelerator.vendor
-        if job.variant(there.name) is None:
+        there = pool.accelerator.vendor
+        if self.job.variant(there.name) is None:
             return there.name, None
-        ref = job.state.revision
-        current = (
-            None if ref is None or ref.placement.pool not in machines.index else machines.index[ref.placement.pool]
-        )
-        placed = placed_vendor(ref, None if current is None else machines.pools[current])
-        home = home_vendor(Shape.of(job), machines.pools, placed)
+        placed = placed_vendor(ref, None if ref is None else register.pool(ref.placement))
+        home = home_vendor(Shape.of(self.job), register.machines.pools, placed)
         return there.name, None if home == there else home.name
 
 
@@ -169,31 +153,12 @@ class MeasuredJob(Evaluated):
     """Its place among the running jobs."""
 
     @property
-    def unreachable(self) -> JobTarget | None:
-        """By its code."""
-        return TARGET_CODES.get(int(self.evaluation.running.unreachable[self.number]))
-
-    @property
     def outlook(self) -> Outlook:
         """What the rest of a job that was measured looks like."""
         numbers, row = self.evaluation.running.numbers, self.number
         limits = numbers.limits
         columns = (numbers.work_left, numbers.restart, numbers.horizon, limits["deadline"], limits["budget"])
         return Outlook(*(float(column[row]) for column in columns))
-
-    @property
-    def nears(self) -> bool:
-        """As the columns say."""
-        return bool(self.evaluation.running.nears[self.number])
-
-    @property
-    def hour(self) -> float:
-        """What it is worth to have it sooner, its price at most, and its price."""
-        running = self.evaluation.running
-        if running.unpriced[self.number]:
-            return 0.0
-        price = _known(running.numbers.price[self.number]) or 0.0
-        return min(float(running.value[self.number]), price) + price
 
     # --- views -------------------------------------------------------------------------------------------------------
 
@@ -243,23 +208,18 @@ class MeasuredJob(Evaluated):
         )
 
     def _flops_utilization(self, rate: float, placement: Placement) -> float | None:
-        if self._peak_exceeded() is not None:
+        pool = self.evaluation.register.pool(placement)
+        if pool is None or self._peak_exceeded() is not None:
             return None
-        machines = self.evaluation.register.machines
-        chip = machines.pools[machines.index[placement.pool]].accelerator
-        return flops_utilization(self.job, rate, placement.chips, chip)
+        return flops_utilization(self.job, rate, placement.chips, pool.accelerator)
 
     def _peak_exceeded(self) -> PeakExceeded | None:
-        running, machines, revision = (
-            self.evaluation.running,
-            self.evaluation.register.machines,
-            self.job.state.revision,
-        )
-        at = int(running.current.predicted[self.number])
-        if at < 0 or revision is None or revision.placement.pool not in machines.index:
+        running, register = self.evaluation.running, self.evaluation.register
+        at, here = running.current.predicted[self.number], register.placements[running.current.option[self.number]]
+        pool = register.pool(here)
+        if at < 0 or pool is None:
             return None
-        chip = machines.pools[machines.index[revision.placement.pool]].accelerator
-        return peak_exceeded(self.job, float(running.prediction.median[at]), revision.placement, chip)
+        return peak_exceeded(self.job, float(running.prediction.median[at]), here, pool.accelerator)
 
     def _compares(self, unit: WorkUnit, there: Placement) -> bool:
         """Whether throughput there says anything beside that of here."""

@@ -11,6 +11,7 @@ from rightpool.api.placement import Placement
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.register import Register
 from rightpool.planning.offers.rows import Numbers
+from rightpool.planning.offers.targets.target import JobTarget
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.predictor import Prediction
 
@@ -71,8 +72,11 @@ class Running:
     """The first entry that passes all gates; -1 where none does."""
     unsure: Ints
     """The first of them that saves enough and not surely enough; -1 where there is none."""
-    unreachable: Ints
-    """The gate of the target that no placement holds surely enough, by the register's codes."""
+    hour: Floats
+    """Dollars that an hour of each job is worth: what it is worth to have it sooner, its price at most, and its
+    price."""
+    unreachable: list[JobTarget | None]
+    """The target that no placement holds surely enough."""
     nears: Bools
     """Whether what is wanted comes nearer to that target, and meets none."""
     holding: Ints

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.hardware.pool import Pool
 from rightpool.hardware.price_history import lasts, usual_price
 from rightpool.hardware.spot_rate import interruptions_a_day
 from rightpool.planning.offers.gates import GATES
@@ -80,6 +81,11 @@ class Register:
             number = self._numbers[placement] = len(self.placements)
             self.placements.append(placement)
         return number
+
+    def pool(self, placement: Placement) -> Pool | None:
+        """Where it is; None where that pool is not known."""
+        place = self.machines.index.get(placement.pool)
+        return None if place is None else self.machines.pools[place]
 
     def find(self, placement: Placement) -> int:
         """The number of a placement; -1 where it has none."""

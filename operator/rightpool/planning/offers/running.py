@@ -18,7 +18,7 @@ from rightpool.planning.jobs.tenant import tenant_of
 from rightpool.planning.offers.evaluation import Offers, Running
 from rightpool.planning.offers.experience import Experience, forced_from, measured_before, waiting_for
 from rightpool.planning.offers.flops import flops_per_unit
-from rightpool.planning.offers.gates import GATES, MAY_BE_MISSED, TIMED, avoided
+from rightpool.planning.offers.gates import GATES, MAY_BE_MISSED, TARGET_CODES, TIMED, avoided
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.numbers import numbers_of
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
@@ -411,7 +411,8 @@ class _Columns:
             value=value,
             best=first_of_each(job, eligible, count),
             unsure=first_of_each(job, unsure, count),
-            unreachable=self.relaxed.unreachable,
+            hour=np.where(unpriced, 0.0, np.minimum(value, here) + here),
+            unreachable=[TARGET_CODES.get(code) for code in relaxed.unreachable.tolist()],
             nears=nears,
             holding=first_of_each(job, self.strict == NONE, count),
             unknown=unknown,
