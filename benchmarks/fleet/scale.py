@@ -112,6 +112,8 @@ def main() -> int:
     parser.add_argument("jobs", type=int, nargs="?", default=10_000)
     parser.add_argument("--load", type=float, default=1.15)
     options = parser.parse_args()
+    small = MadeFleet(20, options.load)  # which loads the solver
+    shared_out(small.market(), {})
     fleet = MadeFleet(options.jobs, options.load)
     before = _megabytes()
     prices: Mapping[str, float] = {}
