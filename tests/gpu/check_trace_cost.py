@@ -3,9 +3,10 @@
     PYTHONPATH=operator:profiler_sidecar python -m tests.gpu.check_trace_cost [--only NAME …]
 
 Needs torch with CUDA. The programs are a U-Net of many kernels a step, in fp16 with averaged weights, and a GPT. Each
-notes when its steps end. What a trace cost is by how much the steps from the request on took longer than as many before
-it; the agent's own figure is in the answer. Prints a Markdown table. Takes a minute; exits 1 if a first trace cost more
-than 1 s or a second one more than half of that, and 2 without a GPU.
+notes when its steps end. What a trace cost is by how much the steps from the request on took longer than the median of
+those around each, of those that took a quarter longer: a program that waits for its launches may change its pace by
+half within seconds, without any trace. The agent's own figure is in the answer. Prints a Markdown table. Takes a
+minute; exits 1 if a first trace cost more than 1 s or a second one more than half of that, and 2 without a GPU.
 """
 
 from __future__ import annotations
@@ -112,6 +113,8 @@ print(json.dumps([ends, kernels]))
 _WORDS: Final = {"unet": "a U-Net in fp16 with averaged weights", "gpt": "a GPT in bf16"}
 _MOST: Final = (1.0, 0.5)  # seconds that the first and the second trace may cost
 _APART: Final = 4.0  # seconds before a trace and after it
+_AROUND: Final = 10  # steps on either side that say what a step takes: a trace slows four at most
+_LONGER: Final = 1.25  # times as long as those
 
 
 def main() -> int:
@@ -163,12 +166,14 @@ def measure(name: str) -> tuple[float, int, list[tuple[float, float | None, floa
             raise
     ends, kernels = json.loads(output.strip().rpartition("\n")[2])
     took = [(after, after - before) for before, after in itertools.pairwise(ends)]
+    seconds = [one for _, one in took]
+    usual = [statistics.median(seconds[max(0, n - _AROUND) : n + _AROUND + 1]) for n in range(len(seconds))]
     costs = []
     for at, until, by_answer in asked:
-        usual = statistics.fmean(seconds for end, seconds in took if at - _APART < end < at)
-        within = [seconds for end, seconds in took if at <= end < until + _APART / 2]
-        costs.append((sum(within) - usual * len(within), by_answer, max(within)))
-    return usual, kernels, costs
+        within = [n for n, (end, _) in enumerate(took) if at <= end < until + _APART / 2]
+        longer = sum(seconds[n] - usual[n] for n in within if seconds[n] > _LONGER * usual[n])
+        costs.append((longer, by_answer, max(seconds[n] for n in within)))
+    return statistics.median(seconds), kernels, costs
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ block, of queues, pipes, pools and futures, by which other threads and processes
 
 Where it takes from none of these, nothing is known: the program may read its data by itself, or have no need to. A get
 that comes seldom is about something else. What a program waits for within a save, or while it compiles, is no data.
+With them counts how long threads that make its batches in Python hold it up while a batch is there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from _thread import get_ident
 from typing import Any
 
-from . import compiling, saves
+from . import compiling, feeders, saves
 
 _SELDOM = 2  # steps for each get, at most
 _GETS = {  # method → module, class and the position of its argument that says whether to block, if it has one
@@ -44,6 +45,7 @@ class Account:
         self._first: tuple[float, int, int] | None = None
         self._last = (0.0, 0, 0)
         self._steps = 0
+        self._holds = feeders.Holds()
 
     def step(self) -> None:
         """A step has ended. What was waited for before the first one, with the start of workers, is in none."""
@@ -61,11 +63,12 @@ class Account:
             return {}
         waited, batches, gets = (now - then for now, then in zip(self._last, self._first))
         watched = batches or (gets and _SELDOM * gets >= steps - 1)
-        return {"input_seconds": waited} if watched else {}
+        return {"input_seconds": waited + self._holds.seconds(_waited)} if watched else {}
 
 
 def install() -> None:
     """Wrap what the program has imported by now. Called again and again."""
+    feeders.install()
     for key in list(_left):
         module, name, method = key
         owner: Any = getattr(sys.modules.get(module), name, None)
@@ -115,6 +118,7 @@ def _wrap(owner: Any, name: str, place: int | None) -> None:
             if began is not None:
                 _gets += 1
                 _end(began)
+                feeders.took(args[0])
 
     setattr(owner, name, get)
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.torch
 _INPUT: Final = f'{contract.STEP_SHARE}{{part="{contract.PART_INPUT}"}}'
 
 _FEEDERS: Final = """
-import ctypes, multiprocessing, queue, threading, time
+import ctypes, hashlib, multiprocessing, queue, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
 import numpy
@@ -67,14 +67,37 @@ def ahead_of(loader):  # a thread has the loader, and its waits are not the prog
         time.sleep(0.3)
         yield held.get()
 
+def busy(make):  # a batch is always there: the program takes its time
+    def feed():
+        while True:
+            make()
+            held.put(numpy.ones((8, 16), numpy.float32))
+    threading.Thread(target=feed, daemon=True).start()
+    while True:
+        for _ in range(40):
+            time.sleep(0)  # gives Python's lock away
+        spin(BUSY)
+        yield held.get()
+
+def spin(seconds):
+    late = time.thread_time() + seconds
+    while time.thread_time() < late:
+        pass
+
+def hashed():  # without Python's lock
+    hashlib.sha256(text).digest()
+
 def from_memory():
     while True:
         held.put_nowait(1)
         held.get_nowait()  # about something else
         yield numpy.ones((8, 16), numpy.float32)
 
+BUSY, text = 0.06 * (way == "hashes"), bytes(2**24)
 held = queue.Queue(maxsize=4)
 batches = {
+    "lock": lambda: busy(lambda: spin(0.02)),
+    "hashes": lambda: busy(hashed),
     "queue": lambda: feeder(held),
     "process": lambda: feeder(multiprocessing.get_context("fork").Queue(4), True),
     "pipe": piped,
@@ -124,6 +147,16 @@ def test_the_waits_of_a_thread_that_makes_no_steps_are_not_the_programs(pod: Pod
     """It reads for some 0.04 s a batch, while the program works for 0.3 s a step."""
     found = page(pod, torch_host, _TORCH, "ahead", lambda page: _INPUT in page)
     assert found[_INPUT] < 0.05
+
+
+def test_a_thread_that_holds_pythons_lock_is_waited_for(pod: Pod, torch_host: ForkHost) -> None:
+    """It makes batches in Python, and is ahead of the program by four."""
+    page(pod, torch_host, _TORCH, "lock", lambda page: page.get(_INPUT, 0.0) > 0.3)
+
+
+def test_a_thread_that_holds_no_lock_is_not_waited_for(pod: Pod, torch_host: ForkHost) -> None:
+    found = page(pod, torch_host, _TORCH, "hashes", lambda page: _INPUT in page)
+    assert found[_INPUT] < 0.2
 
 
 @pytest.mark.parametrize("way", ["memory", "inline"])
