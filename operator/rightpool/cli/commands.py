@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "report": ("rightpool.cli.report", "what namespaces, teams, jobs or pools have spent and saved"),
     "ui": ("rightpool.cli.ui.command", "the fleet and its jobs as a page in the browser"),
     "completion": ("rightpool.cli.completion", "a script that lets a shell complete these commands"),
+    "bench": ("rightpool.cli.bench.command", "measure a program on this machine, without a cluster"),
     "top": ("rightpool.cli.top", "the fleet: what runs where, what limits it, what it costs"),
 }
 

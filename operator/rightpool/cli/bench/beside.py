@@ -1,0 +1,187 @@
+"""Runs a program on this machine with the agent in it, and takes what the agent reports, as a pod's sidecar does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rightpool import contract
+from rightpool.profiles.profile import Profile, Steadiness, build_profile
+from rightpool.profiles.sample import RevisionKey
+from rightpool.profiles.window import Window
+from rightpool.telemetry.exposition import Series, parse
+from rightpool.telemetry.samples import sample_of
+from rightpool.telemetry.sources.sidecar_page import PodPage, page_of, reading_of
+from rightpool_profiler.exposition import render
+from rightpool_profiler.install import install
+from rightpool_profiler.receiver import Receiver
+from rightpool_profiler.state import State
+from rightpool_profiler.traces.collector import collect
+
+_LOOK: Final = 0.1  # seconds between two looks for a report: its counters are of that moment
+_APART: Final = 0.9  # seconds between two readings; agents report once a second
+_SPAN: Final = 5  # readings that a rate is taken over
+_TRACES: Final = 2.0
+_GRACE: Final = 30.0  # seconds that the program has to end by SIGTERM
+_WARMED: Final = 2.0  # times the measured time after which a pace that changes is the program's own
+
+
+class CommandFailed(Exception):
+    """The program did not run, or ended with an error; the message is for the user."""
+
+
+class NothingSeen(Exception):
+    """There is nothing to write; the message is for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What the agents said at one moment."""
+
+    series: tuple[Series, ...]
+    """All of it."""
+    page: PodPage
+    """The same by what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What was seen of a program."""
+
+    command: tuple[str, ...]
+    """The program with its arguments."""
+    readings: tuple[Heard, ...]
+    """One a second, the newest last."""
+    profile: Profile
+    """Of the measured time."""
+    wanted: float
+    """Seconds that were to be measured."""
+    began: float
+    """Unix seconds of the program's start."""
+
+
+async def beside(command: Sequence[str], seconds: float) -> Beside:
+    """Run it until so many seconds were measured after its warm-up, or until it ends. Raises CommandFailed and
+    NothingSeen."""
+    with tempfile.TemporaryDirectory(prefix="rightpool-", dir="/tmp") as folder:  # a short path: it has a socket
+        shared = Path(folder)
+        try:
+            install(shared)
+        except OSError as error:
+            raise NothingSeen(f"the profiler is not here ({error.filename}): run it from the repository") from error
+        state = State(float(_SPAN), 1)
+        receiver = Receiver(shared / Path(contract.AGENT_SOCKET).name, state)
+        loop = asyncio.get_running_loop()
+        receiver.start(loop)
+        began = time.time()
+        try:
+            program = await asyncio.create_subprocess_exec(*command, env=_environment(shared))
+        except OSError as error:
+            raise CommandFailed(f"{command[0]} does not run: {error.strerror}") from error
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, _pass_on, program, number)
+        try:
+            seen = _Seen(seconds)
+            ended = False
+            while not ended and not seen.enough:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(program.wait(), _LOOK)
+                    ended = True
+                await seen.look(state, shared)
+            if ended and program.returncode:
+                raise CommandFailed(f"the program ended with exit code {program.returncode} while it was measured")
+        finally:
+            await _end(program)
+            receiver.stop(loop)
+    return Beside(tuple(command), tuple(seen.readings), seen.profile(), seconds, began)
+
+
+def _environment(shared: Path) -> dict[str, str]:
+    path = os.environ.get("PYTHONPATH")
+    agent = str(shared / Path(contract.AGENT_DIR).name)
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((agent, path)) if path else agent,
+        contract.ENV_SHARED_DIR: str(shared),
+        contract.ENV_TRACE: "Auto",
+    }
+
+
+def _pass_on(program: asyncio.subprocess.Process, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        program.send_signal(number)
+
+
+async def _end(program: asyncio.subprocess.Process) -> None:
+    if program.returncode is not None:
+        return
+    _pass_on(program, signal.SIGTERM)
+    try:
+        await asyncio.wait_for(program.wait(), _GRACE)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            program.kill()
+        await program.wait()
+
+
+class _Seen:
+    """The readings so far."""
+
+    def __init__(self, seconds: float) -> None:
+        self.readings: list[Heard] = []
+        self.enough = False
+        self._seconds = seconds
+        self._window = Window(int(seconds) * 2)
+        self._taken = -1
+        self._traced = 0.0
+
+    async def look(self, state: State, shared: Path) -> None:
+        now, at = time.monotonic(), time.time()
+        if now - self._traced >= _TRACES:
+            self._traced = now
+            for pid, traced in await asyncio.to_thread(collect, shared / Path(contract.TRACE_DIR).name):
+                state.add_shares(pid, traced.shares, time.monotonic(), traced.step)
+        if state.taken == self._taken or (self.readings and at - self.readings[-1].page.at < _APART):
+            return
+        self._taken = state.taken
+        series = tuple(parse(render(*state.exposition(now))))
+        self.readings.append(Heard(series, page_of(series, at)))
+        pages = [one.page for one in self.readings]
+        before = pages[-1 - _SPAN] if len(pages) > _SPAN else None
+        span = 0.0 if before is None else at - before.at
+        sample = sample_of((reading_of([(before, pages[-1])], at, 60.0),), span)
+        if sample is not None:
+            self._window.append(sample)
+            profile = self.profile()
+            self.enough = profile.steadiness is Steadiness.STEADY and profile.covered >= 1.0
+
+    def profile(self) -> Profile:
+        """Of the newest readings."""
+        times = self._window.times
+        return build_profile(
+            RevisionKey("", "bench", 1),
+            self._chips(),
+            self._window,
+            window=self._seconds,
+            interval=1.0,
+            expected_pods=1,
+            now=self._window.newest or 0.0,
+            warm=bool(times) and times[-1] - self._stepped() > _WARMED * self._seconds,
+        )
+
+    def _chips(self) -> int:
+        names = [one for one in self.readings[-1].series if one.metric == contract.CHIP_INFO] if self.readings else ()
+        return max(1, len(names))
+
+    def _stepped(self) -> float:
+        """When the first step was seen."""
+        steps = (one.page.at for one in self.readings if any(one.page.gauges.get((contract.STEPS, ""), ())))
+        return next(steps, float("inf"))

@@ -1,0 +1,157 @@
+"""How a run of a program compares with an earlier one: a verdict by numbers that both machines share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+from xml.etree import ElementTree
+
+from rightpool.api.wording import number, percent
+from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.bench.profile import BenchProfile
+from rightpool.planning.judge.difference import Difference
+from rightpool.planning.judge.series import RateSeries
+from rightpool.planning.judge.two_runs import OF_TWO_RUNS, difference_of_runs, doubt
+from rightpool.planning.judge.verdict import BETTER_Z, TOLERATED, Verdict, verdict
+
+# A share of the step that has changed by less is not worth a word.
+_MOVED: Final = 0.03
+_EXIT: Final = {Verdict.BETTER: 0, Verdict.SAME: 0, Verdict.WORSE: 1, Verdict.IDLE: 1}
+_UNKNOWN: Final = 2
+_PARTS: Final = {
+    "input": "waiting for input",
+    "saving": "saving",
+    "host": "waiting for the host",
+    "communication": "communicating alone",
+    "chip": "working on the chip",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Two runs side by side."""
+
+    baseline: BenchProfile
+    """The earlier one."""
+    candidate: BenchProfile
+    """The one that is judged."""
+    by: str
+    """What is compared; empty where nothing can be."""
+    difference: Difference | None
+    """By how much what a unit of work takes differs; None where nothing can be compared."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Open where it can't be told."""
+        return Verdict.OPEN if self.difference is None else verdict(self.difference, OF_TWO_RUNS)
+
+    @property
+    def exit_status(self) -> int:
+        """0 the same or better, 1 worse, 2 not known."""
+        return _EXIT.get(self.verdict, _UNKNOWN)
+
+    def text(self) -> str:
+        """One sentence: what was found, by how much, and why."""
+        if self.difference is None:
+            return _incomparable(self.baseline, self.candidate)
+        ratio, sd = -self.difference.measured, doubt(self.difference, BETTER_Z)
+        span = f"{percent_of(ratio - sd)} to {percent_of(ratio + sd)}"
+        match self.verdict:
+            case Verdict.BETTER:
+                return f"better: {self.by} changed by {percent_of(ratio)} ({span})"
+            case Verdict.SAME:
+                return f"the same: {self.by} changed by {percent_of(ratio)} ({span}), {percent(TOLERATED)} is tolerated"
+            case Verdict.WORSE:
+                return f"worse: {self.by} changed by {percent_of(ratio)} ({span}){self._moved()}"
+            case Verdict.IDLE:
+                return "worse: the program did nothing"
+        return f"not known: {self.by} changed by {percent_of(ratio)} ({span}): measure longer, or on a quieter machine"
+
+    def _moved(self) -> str:
+        """The part of a step that has grown most, in time."""
+        if self.baseline.unit is not self.candidate.unit:
+            return ""
+        before, after = (
+            {part: share / one.rate for part, share in one.shares.items()} for one in (self.baseline, self.candidate)
+        )
+        grown = {part: after[part] - before[part] for part in before.keys() & after.keys()}
+        part = max(grown, key=lambda one: grown[one], default=None)
+        if part is None or grown[part] * self.baseline.rate < _MOVED:
+            return ""
+        was, now = self.baseline.shares[part], self.candidate.shares[part]
+        if percent(was) == percent(now):
+            return f"; {_PARTS[part]} takes longer"
+        return f"; {_PARTS[part]} went from {percent(was)} to {percent(now)} of a step"
+
+    def markdown(self) -> str:
+        """A table with the sentence above it."""
+        rows: list[tuple[str, ...]] = [("", "baseline", "candidate"), ("---", "---", "---")]
+        both = (self.baseline, self.candidate)
+        rows += [
+            ("commit", *(one.commit or "–" for one in both)),
+            ("chips", *(f"{one.chips} × {one.chip}" for one in both)),
+            ("rate", *(f"{number(one.rate)} {one.unit.value.lower()}/s" for one in both)),
+            ("model FLOPs utilization", *(_or_none(one.flops_utilization) for one in both)),
+            ("bottleneck", *(one.bottleneck for one in both)),
+        ]
+        for part, words in _PARTS.items():
+            if any(part in one.shares for one in both):
+                rows.append((words, *(_or_none(one.shares.get(part)) for one in both)))
+        rows.append(("memory", *("–" if (m := one.memory_bytes) is None else f"{m / 2**30:.2f} GiB" for one in both)))
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        return f"**{self.candidate.name}**: {self.text()}\n\n{table}\n"
+
+    def junit(self) -> str:
+        """One case. What is not known is skipped."""
+        suite = ElementTree.Element("testsuite", name="rightpool bench", tests="1")
+        case = ElementTree.SubElement(suite, "testcase", classname="rightpool.bench", name=self.candidate.name)
+        counts = {0: "", 1: "failure", 2: "skipped"}
+        tag = counts[self.exit_status]
+        suite.set("failures", str(int(tag == "failure")))
+        suite.set("skipped", str(int(tag == "skipped")))
+        if tag:
+            ElementTree.SubElement(case, tag, message=self.text())
+        ElementTree.SubElement(case, "system-out").text = self.markdown()
+        ElementTree.indent(suite)
+        return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def compare_runs(baseline: BenchProfile, candidate: BenchProfile) -> RunComparison:
+    """By rate on equal chips, else by model FLOPs utilization."""
+    if baseline.unit is candidate.unit and _place(baseline) == _place(candidate):
+        difference = difference_of_runs(_series(baseline), _series(candidate))
+        return RunComparison(baseline, candidate, f"{WorkUnit(candidate.unit).value.lower()}/s", difference)
+    shares = baseline.flops_utilization, candidate.flops_utilization
+    if shares[0] and shares[1]:
+        before, after = _series(baseline, shares[0]), _series(candidate, shares[1])
+        return RunComparison(baseline, candidate, "model FLOPs utilization", difference_of_runs(before, after))
+    return RunComparison(baseline, candidate, "", None)
+
+
+def percent_of(log: float) -> str:
+    """A change, with its sign."""
+    return f"{math.expm1(log):+.1%}"
+
+
+def _place(one: BenchProfile) -> tuple[str, int]:
+    return one.accelerator or one.chip, one.chips
+
+
+def _series(one: BenchProfile, utilization: float | None = None) -> RateSeries:
+    """utilization: what the windows' mean is taken for, if not for the rate."""
+    scale = 1.0 if utilization is None else utilization / one.rate
+    rates = tuple(rate * scale for rate in one.windows)
+    return RateSeries(one.rate * scale, len(rates), rates, rates, one.window_seconds)
+
+
+def _incomparable(baseline: BenchProfile, candidate: BenchProfile) -> str:
+    if baseline.unit is not candidate.unit and _place(baseline) == _place(candidate):
+        units = f"{baseline.unit.value.lower()} and {candidate.unit.value.lower()}"
+        return f"not known: the runs count {units}, and utilization of FLOPs is missing"
+    chips = f"{baseline.chips} × {baseline.chip} and {candidate.chips} × {candidate.chip}"
+    return f"not known: {chips} differ, and utilization of FLOPs is missing; measure both on one kind of chip"
+
+
+def _or_none(share: float | None) -> str:
+    return "–" if share is None else percent(share)

@@ -1,0 +1,221 @@
+"""The profile of a run, as `rightpool bench` writes and reads it."""
+
+from __future__ import annotations
+
+import math
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+
+from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from rightpool import contract
+from rightpool.api.wording import number, percent
+from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.bench.beside import Beside, Heard, NothingSeen
+from rightpool.hardware.accelerator import Accelerator
+from rightpool.hardware.catalog import load_catalog
+from rightpool.prediction.precision import dense_peak
+from rightpool.profiles.diagnosis import diagnose
+from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.profiles.sample import Field as Measured
+from rightpool.profiles.shares import decompose
+
+_KIND: Final = "BenchProfile"
+# Windows that the measured time is divided into, and readings in each where there are enough of them.
+_WINDOWS: Final = 20
+_FEWEST: Final = 3
+_READINGS: Final = 3
+_PROCESSOR: Final = "CPU"
+_FINITE: Final = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", allow_inf_nan=False)
+_Share = Annotated[float, Field(ge=0.0, le=1.0)]
+_Amount = Annotated[float, Field(ge=0.0)]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchProfile:
+    """What a program did on one machine. What was not measured is None."""
+
+    __pydantic_config__ = _FINITE
+
+    kind: str
+    """BenchProfile."""
+    name: str
+    """What was measured."""
+    at: str
+    """When the program began, ISO 8601."""
+    commit: str | None
+    """Of the repository that it ran in; with -dirty where files had changed."""
+    command: tuple[str, ...]
+    """The program with its arguments."""
+    chip: str
+    """As the driver calls it; of a machine without GPUs its processor."""
+    accelerator: str | None
+    """Key of the chip in the catalog; None where that does not have it."""
+    chips: Annotated[int, Field(ge=1)]
+    """How many."""
+    unit: WorkUnit
+    """What rates count."""
+    rate: Annotated[float, Field(gt=0.0)]
+    """Units a second, over the measured time."""
+    windows: Annotated[tuple[_Amount, ...], Field(min_length=3)]
+    """The same in equal parts of it, one after the other."""
+    window_seconds: Annotated[float, Field(gt=0.0)]
+    """How long such a part is."""
+    warm_up_seconds: _Amount
+    """From the program's start until it was measured."""
+    bottleneck: str
+    """What limits it."""
+    finding: str
+    """Why it is said to."""
+    lever: str
+    """What helps; empty where nothing is known to."""
+    shares: dict[str, _Share]
+    """Of a step, by what chips do in it: wait for `input`, in `saving`, for the `host`, in `communication`, or work on
+    the `chip`. Empty where they are not known."""
+    flops_utilization: _Share | None
+    """Model FLOPs utilization."""
+    memory_bytes: _Amount | None
+    """The most that was in use on a chip; of a machine without GPUs by the program."""
+    joules_per_unit: _Amount | None
+    """Energy of all chips."""
+    readings: dict[str, float]
+    """All that was measured, by the names of a ProfiledJob's status."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Raises OSError and ValueError, of which pydantic's names the field."""
+        found = TypeAdapter(cls).validate_json(path.read_bytes())
+        if found.kind != _KIND:
+            raise ValueError(f"kind: {found.kind} is not {_KIND}")
+        return found
+
+    def to_wire(self) -> dict[str, Any]:
+        """As JSON has it."""
+        wire: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json", by_alias=True)
+        return wire
+
+    def text(self) -> str:
+        """One sentence."""
+        return f"{number(self.rate)} {self.unit.value.lower()}/s on {self.chip}, {self.bottleneck}: {self.finding}"
+
+
+def bench_profile(run: Beside, name: str) -> BenchProfile:
+    """Of a program that has run. Raises NothingSeen."""
+    profile = run.profile
+    if profile.steadiness is Steadiness.ABSENT or not profile.value(Measured.STEPS):
+        raise NothingSeen("no step was seen: rightpool measures Python programs that train with PyTorch or JAX")
+    if profile.steadiness is not Steadiness.STEADY:
+        short = f"{percent(profile.covered)} of {run.wanted:g} s"
+        raise NothingSeen(f"the program ended with {short} measured: let it run longer, or lower --seconds")
+    begin = (profile.newest or 0.0) - profile.covered * profile.window
+    unit, counted = _counted(run.readings, begin)
+    windows, length = _windows(counted)
+    rate = (counted[-1][1] - counted[0][1]) / (counted[-1][0] - counted[0][0])
+    if rate <= 0.0:
+        raise NothingSeen("the program made no step in the measured time")
+    catalog = load_catalog()
+    chip = _chip(run.readings[-1])
+    key = _PROCESSOR if chip is None else catalog.by_device(chip)
+    accelerator = None if key is None else catalog.get(key)
+    diagnosis = None if accelerator is None else diagnose(profile, accelerator)
+    shares = decompose(profile)
+    joules = None
+    if (power := profile.value(Measured.POWER)) is not None:
+        joules = power * profile.chips / rate
+    return BenchProfile(
+        kind=_KIND,
+        name=name,
+        at=datetime.fromtimestamp(run.began, UTC).isoformat(timespec="seconds"),
+        commit=_commit(),
+        command=run.command,
+        chip=chip or _processor(),
+        accelerator=None if chip is None else key,
+        chips=profile.chips,
+        unit=unit,
+        rate=rate,
+        windows=windows,
+        window_seconds=length,
+        warm_up_seconds=max(0.0, begin - run.began),
+        bottleneck="Unknown" if diagnosis is None else diagnosis.bottleneck.value,
+        finding="the catalog does not have the chip" if diagnosis is None else diagnosis.finding.text(),
+        lever="" if diagnosis is None else diagnosis.finding.lever(),
+        shares={}
+        if shares is None
+        else {
+            **({} if shares.input is None else {"input": shares.input}),
+            "saving": shares.saving,
+            "host": shares.host,
+            "communication": shares.communication,
+            "chip": shares.chip,
+        },
+        flops_utilization=None if chip is None else _utilization(profile, accelerator, unit, rate),
+        memory_bytes=profile.value(Measured.MEMORY_USED),
+        joules_per_unit=joules,
+        readings={field.value: reading.value for field, reading in sorted(profile.readings.items())},
+    )
+
+
+def _counted(readings: Sequence[Heard], begin: float) -> tuple[WorkUnit, list[tuple[float, float]]]:
+    """Units of work so far, by when they were read, in the measured time."""
+    pages = [one.page for one in readings if one.page.at >= begin]
+    if all(contract.SAMPLES in page.counters for page in pages):
+        return WorkUnit.SAMPLES, [(page.at, page.counters[contract.SAMPLES]) for page in pages]
+    steps = [(page.at, math.fsum(page.gauges.get((contract.STEPS, ""), ()))) for page in pages]
+    return WorkUnit.STEPS, steps
+
+
+def _windows(counted: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...], float]:
+    """Rates in equal parts, and how long these are. Between two readings the pace is taken to be even."""
+    first, last = counted[0][0], counted[-1][0]
+    count = max(_FEWEST, min(_WINDOWS, len(counted) // _READINGS))
+    length = (last - first) / count
+    ends = [_at(counted, first + number * length) for number in range(count + 1)]
+    return tuple(max(0.0, after - before) / length for before, after in pairwise(ends)), length
+
+
+def _at(counted: Sequence[tuple[float, float]], at: float) -> float:
+    for (early, few), (late, many) in pairwise(counted):
+        if at <= late:
+            return few + (many - few) * max(0.0, at - early) / (late - early)
+    return counted[-1][1]
+
+
+def _chip(reading: Heard) -> str | None:
+    """None of a machine without GPUs."""
+    names = (one.labels.get("name", "") for one in reading.series if one.metric == contract.CHIP_INFO)
+    return next((name for name in names if name), None)
+
+
+def _utilization(profile: Profile, chip: Accelerator | None, unit: WorkUnit, rate: float) -> float | None:
+    traits = profile.traits
+    peak = None if chip is None else dense_peak(chip, traits.precision)
+    steps = rate if unit is WorkUnit.STEPS else None if not traits.batch else rate / traits.batch
+    if peak is None or steps is None or traits.step_flops is None:
+        return None
+    share = steps * traits.step_flops / (profile.chips * peak)
+    return share if share <= 1.0 else None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _commit() -> str | None:
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip() or None

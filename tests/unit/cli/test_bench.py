@@ -1,0 +1,142 @@
+"""`rightpool bench compare`: verdicts by what two files say, and `bench run` of programs that can't be measured."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from rightpool.cli.main import main
+
+WIRE: dict[str, Any] = {
+    "kind": "BenchProfile",
+    "name": "resnet",
+    "at": "2026-11-28T12:00:00+00:00",
+    "commit": "0" * 40,
+    "command": ["python", "train.py"],
+    "chip": "NVIDIA H200",
+    "accelerator": "H200-SXM-141GB",
+    "chips": 1,
+    "unit": "Samples",
+    "windowSeconds": 3.0,
+    "warmUpSeconds": 8.0,
+    "bottleneck": "Compute",
+    "finding": "it computes",
+    "lever": "",
+    "shares": {"input": 0.02, "saving": 0.0, "host": 0.03, "communication": 0.0, "chip": 0.95},
+    "flopsUtilization": 0.5,
+    "memoryBytes": 2.0**33,
+    "joulesPerUnit": 0.7,
+    "readings": {"chipBusy": 0.95},
+}
+
+
+def written(folder: Path, rate: float, noise: float = 0.01, seed: int = 0, **changes: object) -> str:
+    draw = random.Random(seed)
+    windows = [rate * math.exp(draw.gauss(0.0, noise)) for _ in range(20)]
+    path = folder / f"{rate:g}-{seed}.json"
+    path.write_text(json.dumps({**WIRE, "rate": sum(windows) / 20, "windows": windows, **changes}))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise", "status", "says"),
+    [
+        (1000.0, 0.01, 0, "the same"),
+        (1100.0, 0.01, 0, "better"),
+        (900.0, 0.01, 1, "worse"),
+        (500.0, 0.05, 1, "worse"),
+        (920.0, 0.2, 2, "not known"),
+    ],
+)
+def test_rates_on_equal_chips(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rate: float, noise: float, status: int, says: str
+) -> None:
+    before, after = written(tmp_path, 1000.0, noise), written(tmp_path, rate, noise, seed=1)
+    assert main(["bench", "compare", before, after]) == status
+    assert f"**resnet**: {says}: samples/s changed by " in capsys.readouterr().out
+
+
+def test_equal_runs_are_never_called_worse(tmp_path: Path) -> None:
+    for seed in range(0, 60, 2):
+        before, after = (written(tmp_path, 1000.0, 0.05, one) for one in (seed, seed + 1))
+        assert main(["bench", "compare", before, after]) != 1, seed
+
+
+def test_what_moved_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shares = {"input": 0.22, "saving": 0.0, "host": 0.02, "communication": 0.0, "chip": 0.76}
+    before, after = written(tmp_path, 1000.0), written(tmp_path, 800.0, seed=1, shares=shares, bottleneck="InputBound")
+    assert main(["bench", "compare", before, after]) == 1
+    assert "waiting for input went from 2% to 22% of a step" in capsys.readouterr().out
+
+
+def test_other_chips_are_compared_by_utilization(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = {"chip": "NVIDIA A100-SXM4-80GB", "accelerator": "A100-SXM4-80GB"}
+    before = written(tmp_path, 1000.0)
+    assert main(["bench", "compare", before, written(tmp_path, 400.0, seed=1, **other)]) == 0
+    assert main(["bench", "compare", before, written(tmp_path, 400.0, seed=2, **other, flopsUtilization=0.4)]) == 1
+    assert main(["bench", "compare", before, written(tmp_path, 400.0, seed=3, **other, flopsUtilization=None)]) == 2
+    assert "1 × NVIDIA H200 and 1 × NVIDIA A100-SXM4-80GB differ" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("rate", "noise", "tag"), [(1000.0, 0.01, None), (900.0, 0.01, "failure"), (920.0, 0.2, "skipped")]
+)
+def test_junit(tmp_path: Path, rate: float, noise: float, tag: str | None) -> None:
+    before, after = written(tmp_path, 1000.0, noise), written(tmp_path, rate, noise, seed=1)
+    report = tmp_path / "junit.xml"
+    main(["bench", "compare", before, after, "--junit", str(report)])
+    case = ElementTree.parse(report).getroot().find("testcase")
+    assert case is not None and case.get("name") == "resnet"
+    assert [one.tag for one in case if one.tag != "system-out"] == ([] if tag is None else [tag])
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rate": -1.0}, "rate: "),
+        ({"windows": [1.0]}, "windows: "),
+        ({"shares": {"host": 2.0}}, "shares.host: "),
+        ({"kind": "Pod"}, "kind: Pod is not BenchProfile"),
+        ({"more": 1}, "more: "),
+    ],
+)
+def test_a_file_that_is_no_profile_is_named_with_its_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, object], says: str
+) -> None:
+    good, bad = written(tmp_path, 1000.0), tmp_path / "bad.json"
+    bad.write_text(json.dumps({**json.loads(Path(good).read_text()), **changes}))
+    assert main(["bench", "compare", good, str(bad)]) == 2
+    assert f"{bad} is no profile of `bench run`: {says}" in capsys.readouterr().err
+
+
+def test_a_file_that_is_missing_or_no_json_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = written(tmp_path, 1000.0), tmp_path / "bad.json"
+    assert main(["bench", "compare", good, str(bad)]) == 2
+    bad.write_text("{")
+    assert main(["bench", "compare", str(bad), good]) == 2
+    assert capsys.readouterr().err.count(str(bad)) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "says"),
+    [
+        ([sys.executable, "-c", "raise SystemExit(3)"], 4, "the program ended with exit code 3"),
+        (["/no/such/program"], 4, "/no/such/program does not run: No such file"),
+        ([sys.executable, "-c", "pass"], 1, "no step was seen"),
+        ([], 2, "name the program behind --"),
+    ],
+)
+def test_a_program_that_can_not_be_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], status: int, says: str
+) -> None:
+    output = tmp_path / "bench.json"
+    assert main(["bench", "run", "-o", str(output), "--", *command]) == status
+    assert says in capsys.readouterr().err
+    assert not output.exists()
