@@ -95,7 +95,7 @@ _json = st.recursive(
 _fields = st.sampled_from([*datagrams.report(Random(1), 1000.0), "samples", "chips", "command", "platform", "saved"])
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.dictionaries(_fields, _json, max_size=3), min_size=1, max_size=5))
 def test_whatever_is_taken_is_shown_as_a_page_that_can_be_read(changes: list[dict[str, Any]]) -> None:
     """By Hypothesis, which finds the smallest failing input."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import ast
 import re
-import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,11 +26,16 @@ ANY = re.compile("|".join(SAYS_NOTHING), re.IGNORECASE)
 ENTRY_POINTS = frozenset({"add_arguments", "document", "main", "run"})
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def definitions() -> dict[str, list[str]]:
     """Modules by the public names that they define."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
             if named and not node.name.startswith("_"):
                 found[node.name].append(path.relative_to(PACKAGE).as_posix())
@@ -57,13 +62,13 @@ def sources() -> Iterator[Path]:
 def says_nothing(path: Path) -> list[str]:
     """Where a file has such a name: alone, in capitals or with an underscore in front."""
     if not ANY.search(path.read_text(encoding="utf-8")):
-        return []  # as of most: reading tokens is slow
-    with tokenize.open(path) as source:
-        return [
-            f"{path}:{token.start[0]}: {token.string}"
-            for token in tokenize.generate_tokens(source.readline)
-            if token.type == tokenize.NAME and token.string.lower().strip("_") in SAYS_NOTHING
-        ]
+        return []  # as of most
+    return [
+        f"{path}:{getattr(node, 'lineno', 1)}: {name}"
+        for node in ast.walk(parsed(path))
+        for name in (getattr(node, field, None) for field in ("id", "attr", "arg", "name", "asname"))
+        if isinstance(name, str) and name.lower().strip("_") in SAYS_NOTHING
+    ]
 
 
 def test_names_say_what_a_value_is() -> None:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -212,7 +212,6 @@ states = st.builds(
 )
 
 
-@settings(max_examples=150)
 @given(states)
 def test_what_is_read_back_is_what_was_written(state: JobState) -> None:
     written = state.to_dict()
@@ -314,7 +313,6 @@ def test_what_is_nothing_when_written_is_not_written(account: Account) -> None:
     assert ("cost" in JobState(account=account).to_dict()) is not account.empty
 
 
-@settings(max_examples=100)
 @given(st.integers(1, 999_999), st.lists(st.integers(1, 60_000), min_size=1, max_size=100))
 def test_money_is_neither_lost_nor_made_by_writing_it_often(price: int, waits: list[int]) -> None:
     """price: in hundredths of a cent an hour. waits: milliseconds from one write to the next."""

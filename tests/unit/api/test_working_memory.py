@@ -38,12 +38,15 @@ def described(content: Mapping[str, Any], level: int = 0) -> list[str]:
     return lines
 
 
+STATUS_FIELDS = structural_schema(ProfiledJobStatus, defaults=False)["properties"].keys()
+
+
 @given(states)
 def test_nothing_is_lost(state: JobState) -> None:
     body = ProfiledJobStatus(state=state).to_dict()
     stored = with_working_memory(body)
     assert without_working_memory(json.loads(json.dumps(stored))) == body
-    assert stored.keys() <= structural_schema(ProfiledJobStatus, defaults=False)["properties"].keys()
+    assert stored.keys() <= STATUS_FIELDS
 
 
 @pytest.mark.parametrize("body", PROFILED_JOBS, ids=lambda body: str(body["metadata"]["name"]))

@@ -144,7 +144,7 @@ def test_predictions_of_another_model_are_not_kept() -> None:
 
 
 @given(whole=fleets())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_fleet_is_evaluated_as_each_of_its_jobs_by_itself(whole: Fleet) -> None:
     predictor = StepModelPredictor()
     together = evaluate(whole, predictor)

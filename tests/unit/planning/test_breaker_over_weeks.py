@@ -62,7 +62,7 @@ def moves(
     return judged
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.integers(1, 6), st.integers(0, 2**32))
 def test_a_pool_that_stays_bad_harms_fewer_and_fewer_jobs(tenants: int, seed: int) -> None:
     judged = moves(5, tenants, seed, lambda tenant, at: False)
@@ -74,7 +74,7 @@ def test_a_pool_that_stays_bad_harms_fewer_and_fewer_jobs(tenants: int, seed: in
     assert max(weeks[1:]) <= 2, "then one a week; two where the first of them is late in its week"
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.integers(1, 6), st.integers(0, 2**32), st.floats(0.1, 20.0))
 def test_a_pool_that_is_mended_is_used_again_after_no_longer_than_it_was_bad(
     tenants: int, seed: int, days: float
@@ -95,7 +95,7 @@ def test_a_pool_that_delivers_is_waited_for_until_its_first_verdict_and_not_afte
     assert len([move for move, _ in judged if first < move.began <= first + TICK]) >= 6
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.integers(2, 6), st.integers(0, 2**32))
 def test_a_tenant_whose_jobs_slow_themselves_keeps_no_other_out(tenants: int, seed: int) -> None:
     judged = moves(1, tenants, seed, lambda tenant, at: tenant != "t0")

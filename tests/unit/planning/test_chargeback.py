@@ -54,7 +54,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_the_sum_of_the_rows_is_the_sum_of_the_accounts(steps: list[tuple[str, int, float, float]]) -> None:
     jobs = {name: job(name, 0.0) for name in "abcde"}

@@ -288,7 +288,7 @@ SILENCE = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([Action.MOVE, Action.UPDATE, Action.START]),
     st.booleans(),

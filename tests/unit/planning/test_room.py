@@ -103,7 +103,7 @@ def test_slices_are_given_out_whole() -> None:
     assert Room({"a100": sliced}).fits(fresh(), [Placement("a100", 8, 2), Placement("a100", 16, 4)]) == (True, False)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(1, 8), max_size=6),
     st.integers(0, 2),

@@ -83,7 +83,7 @@ def _wanted(world: World) -> Any:
     return None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(EVENTS, max_size=60))
 def test_never_two_revisions_and_always_an_end(events: list[tuple[str, object]]) -> None:
     world = World.fresh()

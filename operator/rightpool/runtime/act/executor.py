@@ -156,22 +156,7 @@ class Executor:
         """
         name = type(command).__name__
         try:
-            if isinstance(command, Adopt):
-                done = self._adopter.adopt(job, command)
-            elif isinstance(command, HoldObject | ChangeObject | CheckObject):
-                done = self.objects.carry_out(job, command, pools)
-            elif isinstance(command, EnsureRevision):
-                done = self._ensure(job, command, pools, term)
-            elif isinstance(command, EndRevision):
-                done = self._end(job, command)
-            elif isinstance(command, CheckTemplate | CheckVariants):
-                done = self.checks.carry_out(job, command, pools)
-            elif isinstance(command, AskWhyUnmade):
-                done = self._pod_refusals.ask(job, command)
-            elif isinstance(command, RequestTrace):
-                done = self._tracer.request(job, command)
-            else:
-                done = self._checkpointer.request(job, command)
+            done = self._carried_out(job, command, pools, term)
         except Fenced as error:
             logger.info("%s: not carried out: %s", name, error, extra={"job": str(job.key)})
             self._metrics.commands.labels(name, "refused").inc()
@@ -189,6 +174,24 @@ class Executor:
                 self._metrics.commands.labels(name, "done").inc()
         finally:
             self._store.tell(job.key)  # refusals, checks and the sidecars' answers are known by this alone
+
+    def _carried_out(self, job: Job, command: Command, pools: Mapping[str, Pool], term: int | None) -> bool:
+        """Whether anything was left to do."""
+        if isinstance(command, Adopt):
+            return self._adopter.adopt(job, command)
+        if isinstance(command, HoldObject | ChangeObject | CheckObject):
+            return self.objects.carry_out(job, command, pools)
+        if isinstance(command, EnsureRevision):
+            return self._ensure(job, command, pools, term)
+        if isinstance(command, EndRevision):
+            return self._end(job, command)
+        if isinstance(command, CheckTemplate | CheckVariants):
+            return self.checks.carry_out(job, command, pools)
+        if isinstance(command, AskWhyUnmade):
+            return self._pod_refusals.ask(job, command)
+        if isinstance(command, RequestTrace):
+            return self._tracer.request(job, command)
+        return self._checkpointer.request(job, command)
 
     def _ensuring_needed(self, job: Job, command: EnsureRevision) -> bool:
         child = self._store.child(job.key, job.uid, command.ref.revision)
