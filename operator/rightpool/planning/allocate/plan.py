@@ -6,8 +6,7 @@ come.
 A plan remembers what it was made from. Handed to the next call it spares the work for every job whose inputs are the
 same: an evaluation is kept for some minutes while the job is the very object and the machines are the same, a selection
 while the same wanted placements have room. What the moves of other jobs have shown of the chips reaches a job with its
-next evaluation. At 10,000 jobs the first plan takes 0.6 s of CPU, one in which nothing has changed 0.16
-(`python -m benchmarks.plan`).
+next evaluation. docs/benchmarks.md has what it costs at 10,000 jobs.
 """
 
 from __future__ import annotations
