@@ -34,10 +34,9 @@ def not_evaluated(job: Job) -> Decision | None:
         return Decision(Action.HOLD, Reason.INVALID_STATUS)
     if foreign_pod(job) is not None:
         return Decision(Action.HOLD, Reason.FOREIGN_POD)
-    if job.spec.workload_ref is not None and (refused := job.observed.refusal) is not None:
-        return Decision(Action.HOLD, refused.reason)
-    if job.spec.workload_ref is not None and (job.state.revision is None or not job.spec.seen):
-        return Decision(Action.HOLD, Reason.WORKLOAD_NOT_RUNNING)
+    unusable = None if job.spec.workload_ref is None else _unusable_object(job)
+    if unusable is not None:
+        return Decision(Action.HOLD, unusable)
     child = job.child
     if child is not None and child.stopped_by_user and job.state.migration is None:
         return Decision(Action.HOLD, Reason.SUSPENDED)
@@ -54,6 +53,13 @@ def not_evaluated(job: Job) -> Decision | None:
         # by a quota, the edit may do without.
         return Decision(Action.HOLD, refusal.reason)
     return None
+
+
+def _unusable_object(job: Job) -> Reason | None:
+    """Why nothing is decided about an object that somebody else has made."""
+    if job.observed.refusal is not None:
+        return job.observed.refusal.reason
+    return Reason.WORKLOAD_NOT_RUNNING if job.state.revision is None or not job.spec.seen else None
 
 
 def resized_or_edited(job: Job) -> bool:
