@@ -40,14 +40,14 @@ def fading(noise: str, seed: int, count: int) -> Counts:
     simulator.run(BEGAN + 17.0 * HOUR)
     back = sum(_pool(job) != "cheap" for job in jobs)
     simulator.run(BEGAN + hours * HOUR)
-    return {"jobs back 3 h after a pool fades": [(back, count)], "saved where a pool fades": _saved(simulator, jobs)}
+    return {"jobs back 3 h after a pool fades": [(back, count)], "saved where a pool fades": saved(simulator, jobs)}
 
 
 def mistyped(noise: str, seed: int, count: int) -> Counts:
     """Ten hours. After four the price of home is typed tenfold for an hour, and in another fleet a tenth of that of a
     dearer pool. Nobody is to move for it."""
     moves = 0
-    saved: list[tuple[float, float]] = []
+    booked: list[tuple[float, float]] = []
     for name, factor in (("home", 10.0), ("dear", 0.1)):
         simulator, jobs = _fleet(noise, seed, count, 10.0, _steady, {"home": 3.00, "dear": 3.30})
         usual = simulator.pools[name].pool.price.on_demand or 0.0
@@ -57,8 +57,8 @@ def mistyped(noise: str, seed: int, count: int) -> Counts:
         simulator.pools[name].priced(usual)
         simulator.run(BEGAN + 10.0 * HOUR)
         moves += sum(job.job.state.moves for job in jobs)
-        saved += [(booked, job.truth.spent) for job, (booked, _) in zip(jobs, _saved(simulator, jobs), strict=True)]
-    return {"moves for a mistyped price": [(moves, 2 * count)], "saved by a mistyped price ÷ spent": saved}
+        booked += [(dollars, job.truth.spent) for job, (dollars, _) in zip(jobs, saved(simulator, jobs), strict=True)]
+    return {"moves for a mistyped price": [(moves, 2 * count)], "saved by a mistyped price ÷ spent": booked}
 
 
 def gone(noise: str, seed: int, count: int) -> Counts:
@@ -83,7 +83,7 @@ def growing(noise: str, seed: int, count: int) -> Counts:
 
     simulator, jobs = _fleet(noise, seed, count, 24.0, stages, {"home": 3.00, "cheap": 2.55})
     simulator.run(BEGAN + 24.0 * HOUR)
-    return {"saved where a batch grows": _saved(simulator, jobs)}
+    return {"saved where a batch grows": saved(simulator, jobs)}
 
 
 def learning(noise: str, seed: int, count: int) -> Counts:
@@ -157,7 +157,7 @@ def _fleet(
     return simulator, jobs
 
 
-def _saved(simulator: Simulator, jobs: list[SimulatedJob]) -> list[tuple[float, float]]:
+def saved(simulator: Simulator, jobs: list[SimulatedJob]) -> list[tuple[float, float]]:
     """Dollars that are booked, and what the work done would have cost at home less what was paid."""
     price = simulator.pools["home"].charged * HOME.chips / HOUR
     found = []

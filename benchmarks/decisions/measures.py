@@ -73,6 +73,11 @@ BARS: Final = {
     "saved by a mistyped price ÷ spent": Bar(least=-0.01, most=0.01, share=False),
     "jobs home 3 h after their pool was gone": Bar(least=1.0),
     "saved where a batch grows": Bar(least=0.9, most=1.1, share=False),
+    # A quarter: what one more does to a pool is not known before.
+    "jobs back that slow each other": Bar(most=0.25),
+    "saved where jobs slow each other": Bar(least=0.9, most=1.1, share=False),
+    # Four of eight at 92%; all of them there would be at 131%.
+    "cost against staying where jobs slow each other": Bar(most=0.97, share=False),
     "slow to restart, on demand in the end": Bar(least=1.0),
     "quick to restart, on spot in the end": Bar(least=1.0),
     "saved where spot is taken": Bar(least=0.9, most=1.1, share=False),

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.decisions.afterwards import fading, gone, growing, learning, mistyped
+from benchmarks.decisions.crowding import slowing
 from benchmarks.decisions.interruptions import taken
 from benchmarks.decisions.prices import daily, for_good, hourly, meanwhile
 from benchmarks.decisions.queue import queued
@@ -375,6 +376,7 @@ STORIES: Final[Mapping[str, Story]] = {
     "mistyped price": mistyped,
     "pool gone": gone,
     "growing batch": growing,
+    "jobs that slow each other": slowing,
     "learning": learning,
     "spot taken": taken,
     "queue": queued,

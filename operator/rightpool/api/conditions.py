@@ -173,7 +173,7 @@ class Reason(StrEnum):
     BELOW_MIN_SAVINGS = "BelowMinSavings"  # the best saving is under adaptation.minSavings
     UNCERTAIN_SAVING = "UncertainSaving"  # the saving is likely, but not certain enough for a move
     POOL_SUSPECTED = "PoolSuspected"  # too many of the last moves to that pool had to be rolled back
-    POOL_UNPROVEN = "PoolUnproven"  # no move to that pool has delivered yet, and as many as may try it are under way
+    POOL_UNPROVEN = "PoolUnproven"  # as many as may try that pool, or double its use, are under way
     OUTBID = "Outbid"  # other jobs gain more from the chips
     CIRCUIT_BREAKER_OPEN = "CircuitBreakerOpen"  # too many of the last moves on several pools had to be rolled back
     DISRUPTED = "Disrupted"  # pods of a gang failed because Kubernetes ended another one of it: all start again

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import not_
 from typing import Annotated, Final
 
 from pydantic import Field
 
 from rightpool.api.placement import Placement
 from rightpool.api.record import Record
-from rightpool.api.units import WORD, UnixTime
+from rightpool.api.units import WORD, Count, Figure, UnixTime
 
 MAX_OUTCOMES: Final = 32
 _HASH: Final = Field(max_length=16)
@@ -52,3 +53,12 @@ class MoveOutcome(Record):
 
     undone: bool
     """Whether it had to be undone, or should have been: it was worse, or did not start."""
+
+    ratio: Figure | None = None
+    """Rate at its verdict ÷ rate before. Absent: it was undone, or came from other chips, or from more or fewer."""
+
+    doubt: Figure | None = None
+    """Standard deviation of the logarithm of ratio."""
+
+    in_use: Annotated[Count, Field(exclude_if=not_)] = 0
+    """Chips of the pool that were in use then. Absent: none, or not known."""

@@ -78,7 +78,7 @@ class Simulator:
         self._plan = plan(fleet, self.predictor, self.allocator, self._plan)
         for key, job in jobs.items():
             self._step(self.jobs[key], job)
-        self.outcomes = outcomes_of(jobs.values(), self.outcomes, now)
+        self.outcomes = outcomes_of(jobs.values(), self.outcomes, now, pools)
         kept = {name: pool.pool.spot_uses for name, pool in self.pools.items()}
         self.spot = self.spot.after(jobs.values(), kept, now)
         uses = self.spot.to_keep(kept)

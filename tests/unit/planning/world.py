@@ -69,6 +69,7 @@ def decide(action: Action, target: Placement, rate: float, current: Candidate | 
     return SimpleNamespace(
         current=current,
         useful=lambda _: 1.0,
+        crowded=False,
         faded=1.0,
         candidates=(wanted,),
         decision=Decision(action, Reason.CHEAPER_POOL_MEETS_TARGETS, wanted),

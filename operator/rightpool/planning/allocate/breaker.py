@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rightpool.api.action import Action
@@ -27,7 +28,8 @@ from rightpool.api.units import DAY
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.tenant import hash_of, tenant_of
-from rightpool.planning.offers.evidence import BreakerOpen, Limit, Suspected, Unproven
+from rightpool.planning.judge.crowding import crowding
+from rightpool.planning.offers.evidence import BreakerOpen, Doubling, Limit, Suspected, Unproven
 
 # What the clock of the operator that wrote an entry may be ahead of this one's.
 CLOCK_SKEW_SECONDS: Final = 60.0
@@ -67,15 +69,23 @@ class Going(NamedTuple):
     """Class of its number of chips."""
     tenant: str
     """Namespace of the job."""
+    chips: int
+    """How many it is to have there."""
+    there: bool = False
+    """Whether it has left for them, so that the pool shows them in use."""
 
     @classmethod
     def of(cls, job: Job, target: Placement) -> Going:
         """A job's move to a placement."""
-        return cls(target.pool, JobSize.of(target), tenant_of(job))
+        migration = job.state.migration
+        there = migration is not None and migration.stopped_at is not None
+        return cls(target.pool, JobSize.of(target), tenant_of(job), target.chips, there)
 
 
-def outcomes_of(jobs: Iterable[Job], kept: Outcomes, now: float) -> dict[str, tuple[MoveOutcome, ...]]:
-    """What jobs show of the last day, with what pools have kept."""
+def outcomes_of(
+    jobs: Iterable[Job], kept: Outcomes, now: float, pools: Mapping[str, Pool] = MappingProxyType({})
+) -> dict[str, tuple[MoveOutcome, ...]]:
+    """What jobs show of the last day, with what pools have kept. pools: as they are now, by name."""
     found: dict[str, dict[str, MoveOutcome]] = {
         pool: {outcome.move: outcome for outcome in outcomes if _seen(outcome.finished_at, now)}
         for pool, outcomes in kept.items()
@@ -85,13 +95,20 @@ def outcomes_of(jobs: Iterable[Job], kept: Outcomes, now: float) -> dict[str, tu
             undone = _undone(entry)
             if undone is None or now - entry.finished_at > DAY or not _seen(entry.finished_at, now):
                 continue
+            move, pool = hash_of(f"{job.uid}/{entry.id}"), pools.get(entry.target.pool)
+            known = found.get(entry.target.pool, {}).get(move)
+            in_use = 0 if pool is None else max(pool.total - pool.free, 0)
+            ratio = None if undone else _on_same_chips(entry)
             made = MoveOutcome(
-                move=hash_of(f"{job.uid}/{entry.id}"),
+                move=move,
                 tenant=tenant_of(job),
                 started_at=entry.started_at,
                 finished_at=entry.finished_at,
                 size=JobSize.of(entry.target),
                 undone=undone,
+                ratio=ratio,
+                doubt=None if ratio is None else entry.doubt,
+                in_use=0 if ratio is None else in_use if known is None else known.in_use,
             )
             found.setdefault(entry.target.pool, {})[made.move] = made
     return {pool: _newest(outcomes.values()) for pool, outcomes in found.items() if outcomes}
@@ -100,7 +117,18 @@ def outcomes_of(jobs: Iterable[Job], kept: Outcomes, now: float) -> dict[str, tu
 class Breaker:
     """What the outcomes of moves allow."""
 
-    __slots__ = ("_against", "_chips", "_now", "_outcomes", "_policy", "_proven", "_under_way", "stop")
+    __slots__ = (
+        "_against",
+        "_chips",
+        "_crowding",
+        "_in_use",
+        "_now",
+        "_outcomes",
+        "_policy",
+        "_proven",
+        "_under_way",
+        "stop",
+    )
 
     stop: BreakerOpen | None
     """What stops the whole fleet, but for one move at a time that tries; None where nothing does."""
@@ -115,6 +143,8 @@ class Breaker:
     ) -> None:
         self._outcomes, self._policy, self._now = outcomes, policy.circuit_breaker, now
         self._chips = {name: pool.accelerator.key for name, pool in pools.items()}
+        self._in_use = {name: pool.total - pool.free for name, pool in pools.items()}
+        self._crowding = crowding(outcomes, now)
         self._under_way = list(under_way)
         self._proven = {
             (pool, outcome.size) for pool, listed in outcomes.items() for outcome in listed if not outcome.undone
@@ -143,14 +173,26 @@ class Breaker:
         """A move begins."""
         self._under_way.append(move)
 
-    def _paced(self, move: Going) -> Unproven | None:
-        """That others try the pool first. Not where the policy lets all moves fail."""
-        if (move.pool, move.size) in self._proven or self._policy.max_rolled_back_share >= 1:
+    def _paced(self, move: Going) -> Limit | None:
+        """That others try the pool first. Where that has delivered, its use is at most doubled before the next verdict,
+        since jobs may slow each other there, and where they do, one comes after another. Not where the policy lets all
+        moves fail."""
+        if self._policy.max_rolled_back_share >= 1:
             return None
-        trying = [at for at in self._under_way if at.pool == move.pool and (at.pool, at.size) not in self._proven]
-        own = sum(at.tenant == move.tenant for at in trying)
-        waits = own >= UNPROVEN_OF_TENANT or len(trying) >= UNPROVEN_OF_POOL
-        return Unproven(move.pool) if waits else None
+        going = [at for at in self._under_way if at.pool == move.pool]
+        if (move.pool, move.size) not in self._proven:
+            trying = [at for at in going if (at.pool, at.size) not in self._proven]
+            own = sum(at.tenant == move.tenant for at in trying)
+            waits = own >= UNPROVEN_OF_TENANT or len(trying) >= UNPROVEN_OF_POOL
+            return Unproven(move.pool) if waits else None
+        in_use = self._in_use.get(move.pool)
+        if in_use is None or not going:
+            return None
+        judged, coming = in_use - sum(at.chips for at in going if at.there), sum(at.chips for at in going)
+        if move.pool in self._crowding and self._crowding[move.pool].at(in_use + coming) < 1.0:
+            return Doubling(move.pool, coming, judged)
+        doubles = coming + move.chips > judged and len(going) >= UNPROVEN_OF_TENANT
+        return Doubling(move.pool, coming, judged) if doubles else None
 
     def _findings(self, pool: str, size: JobSize, tenant: str | None) -> tuple[_Finding, ...]:
         """What speaks against moves of a tenant's jobs of a size to a pool, the narrowest first; tenant: None for what
@@ -319,6 +361,16 @@ def _undone(entry: LedgerEntry) -> bool | None:
     if entry.outcome is Outcome.ROLLED_BACK or (entry.outcome is Outcome.FAILED and entry.reason in _WORSE):
         return True
     return None
+
+
+def _on_same_chips(entry: LedgerEntry) -> float | None:
+    """What a job did after a move ÷ what it did before, where it has as many of the same chips, without a fault; else
+    None."""
+    before, after, chip = entry.baseline_throughput, entry.realised_throughput, entry.source_chip
+    if entry.throttled or entry.healthy_baseline_throughput is not None or not before or not after:
+        return None
+    same = chip is not None and chip == entry.target_chip and entry.source.chips == entry.target.chips
+    return after / before if same else None
 
 
 def _seen(finished_at: float, now: float) -> bool:

@@ -97,8 +97,9 @@ class FleetLimits:
                     self._moves += 1
         # What counts for all: of each namespace no more than its share.
         self._counted = sum(min(count, self._share) for count in self._under_way.values())
-        self.outcomes = outcomes_of(jobs, outcomes or {}, now)
-        self._breaker = Breaker(self.outcomes, pools or {}, policy, going, now)
+        pools = pools or {}
+        self.outcomes = outcomes_of(jobs, outcomes or {}, now, pools)
+        self._breaker = Breaker(self.outcomes, pools, policy, going, now)
 
     @property
     def stop(self) -> BreakerOpen | None:

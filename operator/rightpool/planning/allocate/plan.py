@@ -18,9 +18,11 @@ from typing import Final
 
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.allocator import Allocator
+from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.settle import Allocation, settle
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.judge.crowding import Crowding, crowding
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.evaluate import evaluate
 from rightpool.planning.offers.evaluated import Evaluated
@@ -44,6 +46,8 @@ class Plan:
     """What each assessment was chosen from."""
     context: tuple[object, ...] = field(default=(), repr=False)
     """What all evaluations were made for."""
+    crowded: Mapping[str, Crowding] = field(default_factory=dict, repr=False)
+    """By pool, what it leaves of the rate of a job that comes, where that is less than is predicted."""
 
     @property
     def assessments(self) -> Mapping[JobKey, Assessment]:
@@ -55,19 +59,24 @@ def plan(fleet: Fleet, predictor: Predictor, allocator: Allocator, previous: Pla
     """Evaluate and allocate. previous: the last cycle's plan, whatever has happened since."""
     context = _context(fleet, predictor)
     old = previous if previous is not None and previous.context == context else None
-    kept = {} if old is None else _kept(fleet, old)
-    new = evaluate(fleet, predictor, [job for key, job in fleet.jobs.items() if key not in kept])
+    slow = crowding(outcomes_of(fleet.jobs.values(), fleet.outcomes, fleet.now, fleet.pools), fleet.now)
+    kept = {} if old is None else _kept(fleet, old, slow)
+    new = evaluate(fleet, predictor, [job for key, job in fleet.jobs.items() if key not in kept], slow)
     evaluated = {key: kept.get(key) or new[key] for key in fleet.jobs}
     allocation = settle(fleet, evaluated, allocator, None if old is None else old.allocation)
-    return Plan(allocation, len(kept), evaluated, context)
+    return Plan(allocation, len(kept), evaluated, context, slow)
 
 
-def _kept(fleet: Fleet, old: Plan) -> dict[JobKey, Evaluated]:
-    """Evaluations whose inputs have not changed."""
-    kept = {}
+def _kept(fleet: Fleet, old: Plan, crowded: Mapping[str, Crowding]) -> dict[JobKey, Evaluated]:
+    """Evaluations whose inputs have not changed: what wanted a pool that leaves jobs less or more than before is made
+    anew."""
+    kept, pools = {}, crowded.keys() | old.crowded.keys()
+    changed = {pool for pool in pools if crowded.get(pool) != old.crowded.get(pool)}
     for key, job in fleet.jobs.items():
         before = old.evaluated.get(key)
         if before is not None and before.evaluation.now <= fleet.now < before.until and before.job is job:
+            if changed and not changed.isdisjoint(place.pool for place in before.places):
+                continue
             kept[key] = before
     left = Counter(before.evaluation.batch for before in kept.values())
     dropped = _dropped(left, len(fleet.jobs))

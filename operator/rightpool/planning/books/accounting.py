@@ -61,6 +61,10 @@ class Prices(Protocol):
         """Share of the time there that interruptions leave."""
 
     @property
+    def crowded(self) -> bool:
+        """Whether its pool is known to leave less of a rate than is predicted, as it is used now."""
+
+    @property
     def faded(self) -> float | None:
         """The job's rate ÷ what it would be, were its pool as it was at its verdict; None where that is not known."""
 
@@ -72,7 +76,9 @@ def accounted(job: Job, prices: Prices | None, now: float) -> Job:
     """The job with its meter at what is held and at today's prices; the very same object where nothing changes."""
     if job.state.revision is None or job.state.finished is not None:
         return job
-    return _metered(_measured_again(_caught_up(_disrupted(_priced(job, prices, now), now), now), now), now)
+    crowded = prices is not None and prices.crowded
+    job = _caught_up(_disrupted(_priced(job, prices, now), now), now)
+    return _metered(_measured_again(job, now, crowded=crowded), now)
 
 
 def _priced(job: Job, prices: Prices | None, now: float) -> Job:
@@ -234,14 +240,15 @@ def _counts(track: Track, now: float) -> bool:
     return track.total > before if before is not None else track.began is not None and track.began > since
 
 
-def _measured_again(job: Job, now: float) -> Job:
-    """What is saved is corrected when more is known of the rate here."""
+def _measured_again(job: Job, now: float, *, crowded: bool) -> Job:
+    """What is saved is corrected when more is known of the rate here. crowded: whether others have shown, too, that its
+    pool does not keep what was promised; what has been lost since the verdict is known without that."""
     there = job.state.account.counterfactual
     if there is None or there.since is None or job.state.migration is not None:
         return job
     if there.readings >= len(READINGS) or now - there.since < READINGS[there.readings]:
         return job
-    return remeasured(job, now)
+    return remeasured(job, now, refuted=crowded and there.faded == 1.0)
 
 
 def _metered(job: Job, now: float) -> Job:

@@ -54,6 +54,11 @@ class Assessment:
         return 1.0 if self.evaluated is None else self.evaluated.useful(placement)
 
     @property
+    def crowded(self) -> bool:
+        """Whether its pool is known to leave less of a rate than is predicted, as it is used now."""
+        return self.evaluated is not None and self.evaluated.crowded
+
+    @property
     def faded(self) -> float | None:
         """The job's rate ÷ what it would be, were its pool as it was at its verdict; None where that is not known."""
         return None if self.evaluated is None else self.evaluated.faded

@@ -8,8 +8,9 @@ every chip that is taken or freed, and costs next to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.value_object import value_object
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.judge.crowding import Crowding
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.enumerate import nearest, sizes
 from rightpool.planning.offers.evaluated import Evaluated, MeasuredJob
@@ -52,8 +54,14 @@ CHUNK: Final = 2_000
 """Jobs that are evaluated together: with more, columns in the making would be most of the operator's memory."""
 
 
-def evaluate(fleet: Fleet, predictor: Predictor, jobs: Iterable[Job] | None = None) -> dict[JobKey, Evaluated]:
-    """Every job's part. jobs: those that are asked about; all of the fleet by default.
+def evaluate(
+    fleet: Fleet,
+    predictor: Predictor,
+    jobs: Iterable[Job] | None = None,
+    crowded: Mapping[str, Crowding] = MappingProxyType({}),
+) -> dict[JobKey, Evaluated]:
+    """Every job's part. jobs: those that are asked about; all of the fleet by default. crowded: by pool, what it leaves
+    of the rate of a job that comes.
 
     A job that can't be evaluated keeps no other from it: that is a defect, which the job's own decision reports.
     """
@@ -61,19 +69,22 @@ def evaluate(fleet: Fleet, predictor: Predictor, jobs: Iterable[Job] | None = No
     batch = EvaluationBatch(len(asked))
     found: dict[JobKey, Evaluated] = {}
     for start in range(0, len(asked), CHUNK):
-        found |= _isolated(fleet, predictor, asked[start : start + CHUNK], batch)
+        found |= _isolated(fleet, predictor, asked[start : start + CHUNK], batch, crowded)
     return found
 
 
-def _isolated(fleet: Fleet, predictor: Predictor, jobs: list[Job], batch: EvaluationBatch) -> dict[JobKey, Evaluated]:
+def _isolated(
+    fleet: Fleet, predictor: Predictor, jobs: list[Job], batch: EvaluationBatch, crowded: Mapping[str, Crowding]
+) -> dict[JobKey, Evaluated]:
     """Halves are tried by themselves where the whole fails."""
     try:
-        return _Evaluating(fleet, predictor, batch).all(jobs)
+        return _Evaluating(fleet, predictor, batch, crowded).all(jobs)
     except Exception as error:
         if len(jobs) == 1:
-            return {jobs[0].key: _Evaluating(fleet, predictor, batch).failed(jobs[0], error)}
+            return {jobs[0].key: _Evaluating(fleet, predictor, batch, crowded).failed(jobs[0], error)}
         half = len(jobs) // 2
-        return _isolated(fleet, predictor, jobs[:half], batch) | _isolated(fleet, predictor, jobs[half:], batch)
+        halves = (_isolated(fleet, predictor, part, batch, crowded) for part in (jobs[:half], jobs[half:]))
+        return {key: found for half in halves for key, found in half.items()}
 
 
 # Where a job could be that was not measured; the rows that would be acted on, and where they are.
@@ -99,8 +110,10 @@ class _Evaluating:
     fleet: Fleet
     predictor: Predictor
     batch: EvaluationBatch
+    crowded: Mapping[str, Crowding]
     register: Register = field(init=False)
     faded: dict[JobKey, float] = field(init=False)
+    slow: dict[str, float] = field(init=False)
     _orders: dict[tuple[object, ...], tuple[list[int], list[tuple[int, int]]]] = field(default_factory=dict)
     _starts: dict[tuple[object, ...], _Start] = field(default_factory=dict)
 
@@ -111,7 +124,10 @@ class _Evaluating:
             float(self.fleet.policy.spot_interruptions_per_day),
         )
         fleet = self.fleet
-        self.faded = faded(fleet.jobs.values(), fleet.now)
+        pools = [pool for pool in fleet.pools.values() if pool.name in self.crowded]
+        left = {pool.name: self.crowded[pool.name].at(pool.total - pool.free) for pool in pools}
+        self.slow = {name: share for name, share in left.items() if share < 1.0}
+        self.faded = faded(fleet.jobs.values(), fleet.now, self.slow)
         experience = fleet_experience(fleet.jobs.values(), fleet.pools, fleet.now, fleet.deleted_moves)
         self.predictor = self.predictor.of_fleet(experience)
 
@@ -122,14 +138,14 @@ class _Evaluating:
         shapes = [part.shape for part in measured if part.shape is not None]
         now = self.fleet.now
         running = evaluate_running(
-            [part.job for part in measured], shapes, self.register, self.predictor, now, self.faded
+            [part.job for part in measured], shapes, self.register, self.predictor, now, self.faded, self.crowded
         )
         evaluation = Evaluation(self.register, running, now, self.batch)
         deadline = self.fleet.policy.start_deadline.total_seconds()
         found: dict[JobKey, Evaluated] = {}
         number = 0
         for part in parts:
-            job, until = part.job, good_until(part.job, now, deadline)
+            job, until, revision = part.job, good_until(part.job, now, deadline), part.job.state.revision
             if part.shape is not None:
                 found[job.key] = MeasuredJob(
                     evaluation,
@@ -145,6 +161,7 @@ class _Evaluating:
                     nears=bool(running.nears[number]),
                     hour=float(running.hour[number]),
                     faded=self.faded.get(job.key, 1.0),
+                    crowded=revision is not None and revision.placement.pool in self.slow,
                     number=number,
                 )
                 number += 1

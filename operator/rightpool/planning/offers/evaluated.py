@@ -67,6 +67,8 @@ class Evaluated:
     faded: float | None = None
     """Its rate ÷ what it would be, were its pool as it was when the job was verified there; None of one that was not
     measured."""
+    crowded: bool = False
+    """Whether its pool is known to leave less of a rate than is predicted, as it is used now."""
 
     def placement(self, entry: int) -> Placement:
         """Where an entry is."""

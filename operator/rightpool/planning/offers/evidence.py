@@ -198,6 +198,26 @@ class Unproven(Limit):
 
 
 @dataclass(frozen=True, slots=True)
+class Doubling(Limit):
+    """Moves to the pool are under way, and jobs may slow each other there: more would double its use, or it is known
+    that they do."""
+
+    reason = Reason.POOL_UNPROVEN
+    pool: str
+    """Name of the AcceleratorPool."""
+    coming: int
+    """Chips of the jobs that are under way, or wait there for their verdict."""
+    in_use: int
+    """Chips that were in use there before."""
+
+    def text(self, now: float) -> str:
+        return (
+            f"jobs of {how_many(self.coming, 'chip')} are going to {self.pool}, where {self.in_use} were in use; "
+            "others wait for their verdict, since jobs there may slow each other"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Outbid(Limit):
     """Other jobs gain more from the chips."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.planning.jobs.job import Job, parallelism_of
+from rightpool.planning.judge.crowding import Crowding
 from rightpool.planning.offers.experience import Experience
 from rightpool.planning.offers.register import NONE, Options, Register
 from rightpool.planning.offers.row_index import Origins, RowIndex
@@ -51,10 +52,12 @@ def row_rates(
     measured: Mapping[int, dict[Placement, Experience]],
     register: Register,
     predictor: Predictor,
+    crowded: Mapping[str, Crowding],
 ) -> RowRates:
     """Rates of all rows that no gate of a pool rules out, of one chip on the same pools, and of where jobs are.
 
-    measured: by job, the placements where it was measured before.
+    measured: by job, the placements where it was measured before. crowded: by pool, what it leaves of the rate of a job
+    that comes there.
     """
     machines, count = register.machines, len(jobs)
     home, here = origins.pool, origins.option
@@ -121,6 +124,7 @@ def row_rates(
         [parallelism_of(job) for job in jobs],
     )
     prediction = predictor.predict(made_from, machines, targets)
+    prediction = _left(prediction, targets, home, machines, crowded)
     median = prediction.median
     begin = len(asked)
     alone = median[begin : begin + len(alone_job)]
@@ -141,6 +145,20 @@ def row_rates(
         current_predicted=begin + len(alone_job) + everyone,
         current_efficiency=made_from.rate / (options.chips[here] * alone[len(alone_job) - count :]),
     )
+
+
+def _left(
+    prediction: Prediction, targets: Destinations, home: Ints, machines: Machines, crowded: Mapping[str, Crowding]
+) -> Prediction:
+    """What pools leave of it for jobs that come, and were not measured there."""
+    median = prediction.median.copy()
+    for number, pool in enumerate(machines.pools):
+        if pool.name not in crowded:
+            continue
+        comes = np.flatnonzero((targets.pool == number) & (home[targets.job] != number) & np.isnan(targets.seen))
+        in_use = pool.total - pool.free
+        median[comes] *= [crowded[pool.name].at(in_use + chips) for chips in targets.chips[comes].tolist()]
+    return replace(prediction, median=median)
 
 
 def _other_programs(jobs: Sequence[Job], machines: Machines) -> Bools:

@@ -15,6 +15,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.tenant import tenant_of
+from rightpool.planning.judge.crowding import Crowding
 from rightpool.planning.offers.evaluation import Offers, Running
 from rightpool.planning.offers.experience import Experience, forced_from, measured_before, waiting_for
 from rightpool.planning.offers.flops import flops_per_unit
@@ -62,9 +63,10 @@ def evaluate_running(
     predictor: Predictor,
     now: float,
     faded: Mapping[JobKey, float] = MappingProxyType({}),
+    crowded: Mapping[str, Crowding] = MappingProxyType({}),
 ) -> Running:
     """The columns of these jobs, whose pools must be among the machines of the register. faded: what their pools have
-    made of their rates."""
+    made of their rates; crowded: by pool, what it leaves of the rate of a job that comes."""
     pools = {pool.name: pool for pool in register.machines.pools}
     seen = {
         place: seen
@@ -72,7 +74,7 @@ def evaluate_running(
         if (seen := measured_before(job, now, pools, faded.get(job.key, 1.0)))
     }
     with np.errstate(all="ignore"):
-        return _Columns(jobs, shapes, register, predictor, now, seen).running()
+        return _Columns(jobs, shapes, register, predictor, now, seen, crowded).running()
 
 
 class _Columns:
@@ -86,6 +88,7 @@ class _Columns:
         predictor: Predictor,
         now: float,
         seen: Mapping[int, dict[Placement, Experience]],
+        crowded: Mapping[str, Crowding],
     ) -> None:
         self.jobs, self.register, self.now, self.seen = jobs, register, now, seen
         self.machines = register.machines
@@ -97,7 +100,7 @@ class _Columns:
         self.job, self.option, self.gate = index.job, index.option, index.gate
         self.options = register.options(now)
         self.tenants, self.often = self._interruptions()
-        rates = row_rates(jobs, origins, index, self.options, self.seen, register, predictor)
+        rates = row_rates(jobs, origins, index, self.options, self.seen, register, predictor, crowded)
         self.prediction, self.noise, self.rates = rates.prediction, rates.noise, rates.rates
         self.predicted, self.efficiency, self.was_seen = rates.predicted, rates.efficiency, rates.seen
         self.other_program = rates.other_program

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import fmean
+from types import MappingProxyType
 from typing import Final
 
-from rightpool.api.ledger import Outcome
+from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.units import DAY
 from rightpool.planning.jobs.job import Job, JobKey, unit_of
 from rightpool.planning.work.outlook import pace_of
@@ -30,9 +31,10 @@ _LEAST: Final = 0.08
 _STEP: Final = 0.05
 
 
-def faded(jobs: Iterable[Job], now: float) -> dict[JobKey, float]:
+def faded(jobs: Iterable[Job], now: float, crowded: Mapping[str, float] = MappingProxyType({})) -> dict[JobKey, float]:
     """By job, its rate ÷ what it would be, were its pool as it was when the job was verified there, below 1; only jobs
-    whose pool has become slower since. What jobs elsewhere lose as well is no pool's. now: Unix seconds."""
+    whose pool has become slower since. What jobs elsewhere lose as well is no pool's. now: Unix seconds. crowded: by
+    pool, what verdicts at its present use have shown that it leaves of their rates."""
     changes: dict[str, dict[JobKey, tuple[float, bool]]] = defaultdict(dict)
     lately: dict[str, list[float]] = defaultdict(list)
     left: Counter[str] = Counter()
@@ -49,9 +51,11 @@ def faded(jobs: Iterable[Job], now: float) -> dict[JobKey, float]:
     for pool, there in changes.items():
         others = [change for name, of_pool in lately.items() if name != pool for change in of_pool]
         fades = _lost(lately[pool], left[pool]) - max(_lost(others), 0.0) > _LEAST
+        crowds = -math.log(crowded.get(pool, 1.0))
         lost = -fmean(change for change, _ in there.values())
         for key, (change, known) in there.items():
-            steps = round(min(lost, -change) / _STEP) if fades or known else 0
+            loss = max(lost if fades or known else 0.0, crowds)
+            steps = round(min(loss, -change) / _STEP)
             if steps > 0:
                 found[key] = math.exp(-_STEP * steps)
     return found
@@ -84,11 +88,18 @@ def _lately(job: Job) -> list[float]:
     return [math.log(late / early)] if early > 0.0 and late > 0.0 else []
 
 
-def _change(job: Job) -> float | None:
-    """The logarithm of its rate ÷ that at the verdict on the move that has brought it where it is."""
+def arrival_of(job: Job) -> LedgerEntry | None:
+    """The move that has brought a job where it is; None where none has, or its verdict was on throttled chips or counts
+    in another unit."""
     arrival = next((entry for entry in reversed(job.state.history) if entry.outcome not in _UNMOVED), None)
-    revision, (rate, _) = job.state.revision, pace_of(job)
+    revision = job.state.revision
     if arrival is None or revision is None or arrival.target != revision.placement or arrival.throttled:
         return None
-    verified = arrival.realised_throughput
-    return math.log(rate / verified) if verified and rate > 0.0 and arrival.unit is unit_of(job) else None
+    return arrival if arrival.unit is unit_of(job) else None
+
+
+def _change(job: Job) -> float | None:
+    """The logarithm of its rate ÷ that at the verdict on the move that has brought it where it is."""
+    arrival, (rate, _) = arrival_of(job), pace_of(job)
+    verified = None if arrival is None else arrival.realised_throughput
+    return math.log(rate / verified) if verified and rate > 0.0 else None
