@@ -66,6 +66,13 @@ kueue: $(VENV)/.dev ## jobs in a queue of Kueue, built where it is not, on a clu
 	@$(BIN)/python -m devcluster build kueue
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/integration/kueue
 
+.PHONY: kinds
+kinds: $(VENV)/.dev ## workloads of all kinds, by JobSet and Kubeflow Trainer, built where they are not, on a cluster of its own; needs root
+	@$(BIN)/python -m devcluster deps
+	@$(BIN)/python -m devcluster build jobset
+	@$(BIN)/python -m devcluster build trainer
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/integration/kinds
+
 FAULTS ?= 200
 SEED ?=
 

@@ -70,8 +70,11 @@ EVERYTHING: Final = CONTROL_PLANE + CONTAINER_NODE
 # Built only when it is asked for, each into a folder of its own: another version of it rebuilds nothing else.
 KUEUE: Final = Component("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", "9 min")
 JOBSET: Final = Component("jobset", "jobset", "sigs.k8s.io/jobset", "3 min")
+TRAINER: Final = Component(
+    "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", "3 min"
+)
 GPU_DEVICE_PLUGIN: Final = Component("gpu-device-plugin", "gpu-device-plugin", ".", "20 s")
-ON_DEMAND: Final = (KUEUE, JOBSET, GPU_DEVICE_PLUGIN)
+ON_DEMAND: Final = (KUEUE, JOBSET, TRAINER, GPU_DEVICE_PLUGIN)
 
 
 @cache

@@ -20,6 +20,7 @@ from devcluster import (
     monitoring,
     network_policies,
     simulated,
+    trainer,
 )
 from devcluster.kubectl import Kubectl
 from devcluster.processes import Supervisor
@@ -75,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     nodes.add_argument("--count", required=True, type=int)
     add("kueue", _kueue, "install Kueue in the cluster, or repair it; built where it is not (needs root)")
     add("jobset", _jobset, "install JobSet in the cluster, or repair it; built where it is not")
+    add("trainer", _trainer, "install Kubeflow Trainer, and JobSet, in the cluster; built where they are not")
     policies = add("network-policies", _network_policies, "enforce NetworkPolicies by kube-router (needs root)")
     policies.add_argument("kube_router", type=Path, metavar="KUBE_ROUTER", help="its program")
     chips = add("gpu", _gpu, "offer NVIDIA chips of this machine, or shares of one, to the container node's pods")
@@ -160,6 +162,12 @@ def _nodes(options: argparse.Namespace, progress: Progress) -> int:
 def _kueue(options: argparse.Namespace, progress: Progress) -> int:
     kueue.up(_existing(options.name), progress)
     progress.say(f"Kueue answers in cluster {options.name}")
+    return 0
+
+
+def _trainer(options: argparse.Namespace, progress: Progress) -> int:
+    trainer.up(_existing(options.name), progress)
+    progress.say(f"Trainer answers in cluster {options.name}")
     return 0
 
 

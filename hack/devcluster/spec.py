@@ -42,6 +42,8 @@ class Ports:
     kube_router_health: int
     jobset_health: int
     jobset_webhook: int
+    trainer_health: int
+    trainer_webhook: int
 
     @classmethod
     def starting_at(cls, base: int) -> "Ports":

@@ -48,13 +48,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [rightpool.dev]
   resources: [profiledjobs/finalizers]
   verbs: [update]
-# What jobs run as: Jobs, and JobSets where JobSet is installed.
+# What jobs run as: Jobs, and JobSets and TrainJobs where JobSet and Trainer are installed.
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [jobset.x-k8s.io]
   resources: [jobsets]
   verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainjobs]
+  verbs: [get, list, watch, create, patch, delete]
+# Each TrainJob has a runtime of its own, made of the one that its user names.
+- apiGroups: [trainer.kubeflow.org]
+  resources: [trainingruntimes]
+  verbs: [get, create, update]
 # Where a suspended job is in a queue of Kueue, which would resume its Job.
 - apiGroups: [kueue.x-k8s.io]
   resources: [workloads]

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 
 from rightpool.api.model import ApiModel, keyed_by
 from rightpool.api.placement import MAX_CHIPS_PER_REPLICA, MAX_REPLICAS
-from rightpool.api.rules import Rule, validations
+from rightpool.api.rules import Rule, not_set, validations
 from rightpool.api.template import TEMPLATE_SCHEMA
 
 MAX_ROLES: Final = 8
@@ -50,10 +50,6 @@ _ROLE: Final = {
 }
 
 
-def _not_set(field: str, why: str) -> Rule:
-    return Rule(f"!has(self.{field})", f"must not be set, since {why}: remove it", field=f".{field}")
-
-
 _SCHEMA: Final = {
     "type": "object",
     "description": "A JobSet's spec, all of whose fields may be used but those that the operator sets itself.",
@@ -75,7 +71,7 @@ _SCHEMA: Final = {
             },
             **_PRESERVE,
             **validations(
-                _not_set("subdomain", "the pods of each Revision are under their own"),
+                not_set("subdomain", "the pods of each Revision are under their own"),
                 Rule(
                     "!has(self.enableDNSHostnames) || self.enableDNSHostnames",
                     "must not be false, since the pods of the role that trains find the first by its name: remove it",
@@ -89,8 +85,8 @@ _SCHEMA: Final = {
     "required": ["replicatedJobs"],
     **_PRESERVE,
     **validations(
-        _not_set("suspend", "spec.suspend of the ProfiledJob stops it after a save"),
-        _not_set("managedBy", "spec.managedBy of the ProfiledJob says who looks after it"),
+        not_set("suspend", "spec.suspend of the ProfiledJob stops it after a save"),
+        not_set("managedBy", "spec.managedBy of the ProfiledJob says who looks after it"),
     ),
 }
 JobSetSpec = Annotated[dict[str, Any], WithJsonSchema(_SCHEMA)]

@@ -15,6 +15,7 @@ from rightpool.api.model import ApiModel
 from rightpool.api.pool_selection import PlacementSpec
 from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, a_second_or_more
 from rightpool.api.rules import Rule, validations
+from rightpool.api.train_job import PODS_OF_TRAIN_JOB
 from rightpool.api.units import UnixTime
 from rightpool.api.work_unit import WorkUnit
 from rightpool.api.workload import UNSEEN, Workload
@@ -183,6 +184,22 @@ class ProfiledJobSpec(ApiModel):
                 f"self.workload.jobSet.chipsPerReplica * {PODS_OF_JOB_SET}",
                 "template",
                 "pods of the role that trains ",
+            ),
+            *_size_rules(
+                "trainJob",
+                f"self.workload.trainJob.chipsPerReplica * {PODS_OF_TRAIN_JOB}",
+                "template.trainer.numNodes",
+            ),
+            Rule(
+                "!has(self.workload) || !has(self.workload.trainJob) || !has(self.queueName)",
+                "must not be set for a TrainJob yet: remove it",
+                field=".queueName",
+            ),
+            Rule(
+                "!has(self.workload) || !has(self.workload.trainJob) || !has(self.placement.variants) || "
+                "size(self.placement.variants) == 0",
+                "must not be set for a TrainJob, whose pods are its runtime's: remove it",
+                field=".placement.variants",
             ),
             Rule(
                 "has(self.workload) || has(self.workloadRef)",

@@ -33,6 +33,11 @@ class Rule:
         return entry
 
 
+def not_set(field: str, why: str) -> Rule:
+    """That a field is not the user's to set."""
+    return Rule(f"!has(self.{field})", f"must not be set, since {why}: remove it", field=f".{field}")
+
+
 def validations(*rules: Rule) -> dict[str, Any]:
     """Schema extension for `ConfigDict(json_schema_extra=…)` or `Field(json_schema_extra=…)`."""
     return {"x-kubernetes-validations": [rule.to_dict() for rule in rules]}

@@ -14,6 +14,7 @@ from rightpool.api.model import ApiModel
 from rightpool.api.placement import MAX_CHIPS_PER_REPLICA, MAX_REPLICAS
 from rightpool.api.rules import Rule, validations
 from rightpool.api.template import PodTemplate
+from rightpool.api.train_job import TrainJobWorkload
 
 MAX_RESTARTS: Final = 100_000  # times the replicas it must fit into Kubernetes' 32 bits
 MAX_SECONDS: Final = 2**31 - 1  # Kubernetes' 32 bits
@@ -137,9 +138,9 @@ class Workload(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             Rule(
-                "has(self.job) || has(self.jobSet)",
-                "add it: job is the kind of workload that runs, and holds the pod template as job.template; or jobSet, "
-                "which holds a JobSet's spec as jobSet.template",
+                "has(self.job) || has(self.jobSet) || has(self.trainJob)",
+                "add it: job is the kind of workload that runs, and holds the pod template as job.template; or jobSet "
+                "or trainJob, whose template is a JobSet's or a TrainJob's spec",
                 field=".job",
                 reason="FieldValueRequired",
             ),
@@ -147,6 +148,11 @@ class Workload(ApiModel):
                 "!has(self.job) || !has(self.jobSet)",
                 "must not stand beside job, since one workload runs: remove either of them",
                 field=".jobSet",
+            ),
+            Rule(
+                "!has(self.trainJob) || (!has(self.job) && !has(self.jobSet))",
+                "must not stand beside job or jobSet, since one workload runs: remove the others",
+                field=".trainJob",
             ),
         )
     )
@@ -156,6 +162,9 @@ class Workload(ApiModel):
 
     job_set: JobSetWorkload | None = None
     """A JobSet of several roles, such as a leader and workers, of which one trains. JobSet must be installed."""
+
+    train_job: TrainJobWorkload | None = None
+    """A TrainJob of Kubeflow Trainer, whose pods are a runtime's. Trainer must be installed."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:

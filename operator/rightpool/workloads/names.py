@@ -12,6 +12,7 @@ from rightpool.workloads.template import InvalidTemplate, canonical
 NAME_LIMIT: Final = 63
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+LABEL_OWNER: Final = "rightpool.dev/member-of"  # of pods whose child's uid no label has: its ProfiledJob and Revision
 ANNOTATION_HELD: Final = "rightpool.dev/held"  # of a child that the operator has stopped, or its queue for it
 ANNOTATION_ORIGINAL: Final = "rightpool.dev/original"  # of an object that was changed in place: what it was before
 

@@ -9,10 +9,12 @@ from .elasticity_cases import ELASTICITY_CASES
 from .job_set_cases import JOB_SET_CASES, of_templates
 from .policy_cases import POLICY_CASES
 from .rule_cases import JOB_CASES, POOL_CASES
+from .train_job_cases import TRAIN_JOB_CASES
 
 CASES: Final = (
     *JOB_CASES,
     *JOB_SET_CASES,
+    *TRAIN_JOB_CASES,
     *of_templates(JOB_CASES),
     *ADOPTION_CASES,
     *ELASTICITY_CASES,

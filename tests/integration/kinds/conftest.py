@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from devcluster import build, jobset
 from devcluster import cluster as clusters
-from devcluster import jobset
+from devcluster import trainer as trainers
 from devcluster.cluster import Running
 from devcluster.progress import Progress
 from devcluster.spec import KINDS
@@ -30,6 +31,8 @@ def own_cluster() -> Iterator[Running]:
         pytest.skip("simulated pods answer only in network namespaces, and those need root")
     running = clusters.up(KINDS, Progress(quiet=True))
     jobset.up(KINDS, Progress(quiet=True))
+    if not build.missing([build.TRAINER]):
+        trainers.up(KINDS, Progress(quiet=True))
     running.kubectl.apply(admission_policies())
     yield running
     if not os.environ.get("KEEP"):
@@ -39,3 +42,9 @@ def own_cluster() -> Iterator[Running]:
 @pytest.fixture(scope="session")
 def kubeconfig(own_cluster: Running) -> Path:
     return own_cluster.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def trainer() -> None:
+    if build.missing([build.TRAINER]):
+        pytest.skip("Trainer is not built: `make kinds` builds it and runs these tests")

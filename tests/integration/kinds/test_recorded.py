@@ -11,6 +11,7 @@ import pytest
 
 from rightpool.cluster.errors import NotFound
 from rightpool.workloads.kinds.registry import KINDS
+from rightpool.workloads.kinds.train_job import RUNTIMES
 from tests.integration.faults.acts import finish
 from tests.integration.faults.fleet import A100, SIMULATION, Body, Tenant
 from tests.integration.faults.site import Site
@@ -42,10 +43,24 @@ def workloads(**play: str) -> dict[str, Body]:
         return {"name": name, "template": {"spec": spec}}
 
     template = {"replicatedJobs": [role("leader", 1), role("workers", 2, **play)]}
+    reference = {"kind": RUNTIMES.kind, "name": "failing" if play else "running"}
     return {
         "job": {"chipsPerReplica": 1, "replicas": 2, "backoffLimit": 0, "template": pod(**play)},
         "jobSet": {"chipsPerReplica": 1, "role": "workers", "template": template},
+        "trainJob": {"chipsPerReplica": 1, "template": {"runtimeRef": reference, "trainer": {"numNodes": 2}}},
     }
+
+
+def original(**play: str) -> Body:
+    """The spec of what a TrainJob's companion is made of."""
+    trainer = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+    steps: list[Body] = []
+    for name, labels, own in (("logs", {}, {}), ("node", trainer, play)):
+        template = pod(**own)
+        template["spec"]["containers"][0]["name"] = name
+        job = {"metadata": {"labels": labels}, "spec": {"backoffLimit": 0, "template": template}}
+        steps.append({"name": name, "template": job})
+    return {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": steps}}}
 
 
 class Recorder:
@@ -65,7 +80,7 @@ class Recorder:
     def pod(self, body: Body) -> Body:
         about, spec = self._about(body), body["spec"]
         about["name"] = about["name"][:-5] + "xxxxx"
-        [main] = (container for container in spec["containers"] if container["name"] == "main")
+        main = spec["containers"][0]
         env = {variable["name"]: variable.get("value") for variable in main.get("env") or ()}
         kept = {"hostname": spec["hostname"], "subdomain": spec["subdomain"], "leader": env.get("MASTER_ADDR")}
         return self._plain({"metadata": about, "spec": kept})
@@ -113,6 +128,11 @@ def record(tenant: Tenant, field: str) -> Body:
         return any(c["type"] == kind and c["status"] == "True" for c in conditions)
 
     seen: Body = {"workload": workloads()[field]}
+    failing = {"duration": "1s", "exit-code": "3"}
+    if KINDS[field].companion is not None:
+        seen["original"] = {"spec": original()}
+        for name, spec in (("running", original()), ("failing", original(**failing))):
+            tenant.client.create(RUNTIMES, {"metadata": {"name": name, "namespace": tenant.namespace}, "spec": spec})
     create("one", seen["workload"])
     eventually(lambda: tenant.settled("one"), "it runs")
     seen["running"] = recorder.child(child("one"))
@@ -125,14 +145,16 @@ def record(tenant: Tenant, field: str) -> Body:
     finish(tenant, "one")
     eventually(lambda: tenant.condition("one", "Completed").get("status") == "True", "it has completed")
     seen["completed"] = recorder.child(child("one"))
-    create("two", workloads(duration="1s", **{"exit-code": "3"})[field])
+    create("two", workloads(**failing)[field])
     eventually(lambda: condition("two", "Failed"), "it has failed")
     seen["failed"] = recorder.child(child("two"))
     return seen
 
 
 @pytest.mark.parametrize("field", KINDS)
-def test_objects_are_as_recorded(site: Site, tenant: Tenant, field: str) -> None:
+def test_objects_are_as_recorded(request: Any, site: Site, tenant: Tenant, field: str) -> None:
+    if KINDS[field].companion is not None:
+        request.getfixturevalue("trainer")
     site.operate()
     seen, path = record(tenant, field), RECORDED / f"{field}.json"
     if os.environ.get("RIGHTPOOL_WRITE_RECORDED"):

@@ -12,7 +12,8 @@ from rightpool import contract
 from .rendering import CHART, NAMESPACE, Helm, Object, kinds, one
 
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
-NAMES = {f"rightpool-{name}" for name in ("workloads", "status", "pods", "jobs", "jobsets")}
+GUARDED = ("pods", "jobs", "jobsets", "trainjobs", "trainingruntimes")
+NAMES = {f"rightpool-{name}" for name in (*GUARDED, "workloads", "status")}
 
 
 def names(rendered: list[Object], kind: str) -> set[str]:
@@ -65,15 +66,15 @@ def test_whatever_becomes_a_part_of_a_pod_needs_the_right_to_create_jobs(helm: H
         for version in crd["spec"]["versions"]
         for part in pod_parts(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
     }
-    wrapped = {"spec.workload.job.template", "spec.workload.jobSet.template"}
+    wrapped = {f"spec.workload.{kind}.template" for kind in ("job", "jobSet", "trainJob")}
     assert wrapped | {"spec.placement.variants[].template"} <= parts
     assert not {part for part in parts if not any(part.startswith((f"{g}.", f"{g}[")) for g in guarded)}
 
 
 def test_labels_that_make_a_pod_ours_are_the_contracts(helm: Helm) -> None:
     rendered = helm.render()
-    for name in ("rightpool-pods", "rightpool-jobs", "rightpool-jobsets"):
-        text = yaml.safe_dump(one(rendered, POLICY, name))
+    for name in GUARDED:
+        text = yaml.safe_dump(one(rendered, POLICY, f"rightpool-{name}"))
         assert contract.LABEL_JOB in text and contract.LABEL_REVISION in text
 
 
@@ -99,6 +100,7 @@ def test_cluster_wide_writes_are_of_pools_and_the_policys_status_where_namespace
     assert written == {"acceleratorpools", "acceleratorpools/status", "placementpolicies/status"}
     read = {r for rule in one(rendered, "ClusterRole")["rules"] for r in rule["resources"]}
     others = {"placementpolicies", "nodes", "persistentvolumes", "namespaces", "deviceclasses", "resourceslices"}
+    others |= {"clustertrainingruntimes"}
     assert read == written | others
 
 

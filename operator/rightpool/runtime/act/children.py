@@ -13,6 +13,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.runtime.observe.facts import ChildFacts
 from rightpool.workloads.injection import PROFILER_UID, Injection
+from rightpool.workloads.kinds.kind import Kind
 from rightpool.workloads.kinds.registry import kind_of
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.owner import Owner
@@ -47,11 +48,23 @@ class Children:
         """The bearer token of a Revision's sidecars."""
         return revision_token(self._key, uid, revision)
 
-    def build(self, job: Job, ref: Revision, pool: Pool, *, suspend: bool) -> Mapping[str, Any]:
-        """Build a Revision's child. Raises workloads.template.InvalidTemplate for an unusable template."""
-        workload, injection = workload_on(job.spec, ref.vendor), self._injection(job, ref)
-        kind, chosen = kind_of(workload), workload.chosen
-        return kind.build(_owner(job), chosen, job.spec.queue_name, ref, pool, injection, suspend)
+    def build(
+        self, job: Job, ref: Revision, pool: Pool, *, suspend: bool, original: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any]:
+        """Build a Revision's child. original: what its companion is made of, of a kind that has them. Raises
+        workloads.template.InvalidTemplate for an unusable template."""
+        kind, chosen = _program(job, ref, original)
+        return kind.build(_owner(job), chosen, job.spec.queue_name, ref, pool, self._injection(job, ref), suspend)
+
+    def companion(
+        self, job: Job, ref: Revision, pool: Pool, original: Mapping[str, Any] | None
+    ) -> Mapping[str, Any] | None:
+        """Build the companion of a Revision's child; None where its kind has none. Raises
+        workloads.template.InvalidTemplate."""
+        kind, chosen = _program(job, ref, original)
+        if kind.companion is None:
+            return None
+        return kind.companion.build(_owner(job), chosen, ref, pool, self._injection(job, ref))
 
     def service(self, job: Job, ref: Revision, child: ChildFacts) -> Mapping[str, Any] | None:
         """Build the Service of a Revision, owned by its child; None if its pods need none from us."""
@@ -79,6 +92,13 @@ class Children:
             cpu_limit=self._cpu_limit,
             user=0 if self._gives_users(job.key.namespace) else self._user,
         )
+
+
+def _program(job: Job, ref: Revision, original: Mapping[str, Any] | None) -> tuple[Kind[Any], Any]:
+    """What the Revision runs as, and its workload as `build` takes it."""
+    workload = workload_on(job.spec, ref.vendor)
+    kind, chosen = kind_of(workload), workload.chosen
+    return kind, chosen if kind.companion is None else kind.companion.known(chosen, original or {})
 
 
 def _owner(job: Job) -> Owner:

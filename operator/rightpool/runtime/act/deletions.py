@@ -9,6 +9,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import NotFound
 from rightpool.runtime.observe.facts import meta
+from rightpool.workloads.kinds.registry import kind_at
 
 END_SECONDS: Final = 5.0  # an accepted deletion is not repeated until the watch reports it
 
@@ -32,11 +33,23 @@ class Deletions:
         return ended_at is None or self._clock() - ended_at >= END_SECONDS
 
     def delete(self, resource: Resource, body: Mapping[str, Any]) -> None:
-        """Delete exactly this version of the object."""
-        metadata = meta(body)
+        """Delete exactly this version of the object.
+
+        A child goes when its pods have gone. One with a companion goes first: Trainer makes a TrainJob's JobSet anew
+        as long as there is the TrainJob.
+        """
+        metadata, kind = meta(body), kind_at(resource)
+        propagation = "Foreground" if kind is None or kind.companion is None else "Background"
         uid, version = str(metadata["uid"]), str(metadata["resourceVersion"])
         try:
-            self._client.delete(resource, metadata["name"], metadata["namespace"], uid=uid, resource_version=version)
+            self._client.delete(
+                resource,
+                metadata["name"],
+                metadata["namespace"],
+                uid=uid,
+                resource_version=version,
+                propagation=propagation,
+            )
         except NotFound:
             pass
         self._accepted[uid] = self._clock()

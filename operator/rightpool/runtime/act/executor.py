@@ -36,6 +36,7 @@ from rightpool.planning.moves.commands import (
 from rightpool.runtime.act.adoption import Adopter
 from rightpool.runtime.act.checkpointer import Checkpointer
 from rightpool.runtime.act.children import Children
+from rightpool.runtime.act.companions import Companions
 from rightpool.runtime.act.creation import create_or_get, name_taken_text
 from rightpool.runtime.act.deletions import Deletions
 from rightpool.runtime.act.fence import Fence, Fenced
@@ -82,6 +83,7 @@ class Executor:
         self._refusals = Refusals(store, clock)
         self._deletions = Deletions(client, clock)
         self._services = ChildServices(client, fence, children, self._refusals, self._deletions)
+        self._companions = Companions(client, fence, children)
         self._metrics = metrics
         self._pod_refusals = PodRefusals(client, store, clock)
         self.objects = Objects(client, fence, store, clock)
@@ -224,7 +226,8 @@ class Executor:
         try:
             # Created suspended: without pods it does no harm if another process leads by now. A later apply to exactly
             # this child starts its pods, and can't recreate a child that was deleted in the meantime.
-            manifest = self._children.build(job, command.ref, pool, suspend=True)
+            original = self._companions.original(job)
+            manifest = self._children.build(job, command.ref, pool, suspend=True, original=original)
         except InvalidTemplate as error:
             message = with_variant(job, command.ref.vendor, error.message)
             return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, message)
@@ -234,7 +237,10 @@ class Executor:
             return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, message)
         self._may_create(job, command, term)
         try:
+            self._companions.create(job, command.ref, pool, original)
             created = self._create(job, kind, manifest)
+        except InvalidTemplate as error:
+            return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, error.message)
         except (Invalid, Forbidden) as error:
             message = by_name(self._not_stored(kind, manifest, error.message), manifest)
             message = with_variant(job, command.ref.vendor, message)
@@ -311,7 +317,8 @@ class Executor:
             return False
         self._fence.persisted(job, command)
         if not wanted:
-            self._fence.single_writer(job.key, command, child.uid)
+            self._fence.single_writer(job.key, command, child.members)
+            self._companions.give(job, child)
         intent = {
             "metadata": {"name": child.name, "namespace": child.namespace, "uid": child.uid},
             **child.kind.suspension(wanted, command.ref.placement),
@@ -327,7 +334,7 @@ class Executor:
             return False
         self._fence.persisted(job, command)
         if not wanted:
-            self._fence.single_writer(job.key, command, child.uid)
+            self._fence.single_writer(job.key, command, child.members)
         self._store.assume(child.kind.resource, hold(self._client, child, wanted, command.ref.placement))
         if wanted != child.held:
             logger.info("%s %s in its queue", "held" if wanted else "released", child.name, extra={"job": str(job.key)})

@@ -84,17 +84,18 @@ class Fence:
         self.leader()
         return fresh
 
-    def single_writer(self, key: JobKey, command: EnsureRevision, child_uid: str | None) -> list[PodFacts]:
+    def single_writer(self, key: JobKey, command: EnsureRevision, members: str | None) -> list[PodFacts]:
         """Check that no pod of another Revision runs. Returns the Revision's pods.
 
-        `child_uid` is that of the Revision's child if it exists. Pods of an earlier child of that name are foreign.
+        `members` is what pods of the Revision's child have as their owner, if it exists. Pods of an earlier child of
+        that name are foreign.
         """
         bodies = self._client.list_all(PODS, key.namespace, labels=f"{LABEL_JOB}={key.name}")
         pods = [pod for pod in map(pod_facts, bodies) if pod is not None]
         for pod in pods:
             if pod.revision is None or pod.done:
                 continue
-            if pod.revision != command.ref.revision or pod.owner != child_uid:
+            if pod.revision != command.ref.revision or pod.owner != members:
                 raise Fenced(f"pod {pod.name} of r{pod.revision} is still there")
         self.leader()
         return pods

@@ -19,6 +19,7 @@ from rightpool.planning.jobs.revision_state import VariantRefusal
 from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.commands import CheckTemplate, CheckVariants
 from rightpool.runtime.act.children import Children
+from rightpool.runtime.act.companions import Companions
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.act.refusals import Refusals
 from rightpool.runtime.observe.store import Store
@@ -64,6 +65,7 @@ class TemplateChecks:
         self._client = client
         self._fence = fence
         self._children = children
+        self._companions = Companions(client, fence, children)
         self._store = store
         self._refusals = refusals
         self._clock = clock
@@ -200,7 +202,14 @@ class TemplateChecks:
     def _refusal(self, job: Job, ref: Revision, pool: Pool) -> str | None:
         """Why the API server would not take this child, or what is made of it. Raises InvalidTemplate where it can't be
         built."""
-        kind, manifest = kind_of(job.spec.workload), self._children.build(job, ref, pool, suspend=True)
+        kind, original = kind_of(job.spec.workload), self._companions.original(job)
+        manifest = self._children.build(job, ref, pool, suspend=True, original=original)
+        companion = self._children.companion(job, ref, pool, original)
+        if kind.companion is not None and companion is not None:
+            refused = _refused(self._client, kind.companion.resource, companion)
+            if refused is not None:
+                return refused
+            manifest = kind.companion.without(job.spec.workload.chosen, manifest)
         return refused_as_new(self._client, kind, manifest)
 
 

@@ -195,6 +195,11 @@ class ChildFacts:
         return self.deleting or self.state.succeeded or self.state.failed
 
     @property
+    def members(self) -> str:
+        """What pods that are its own have as their owner."""
+        return self.state.members or self.uid
+
+    @property
     def reference(self) -> dict[str, Any]:
         """An entry of `metadata.ownerReferences` for objects that are deleted with it."""
         resource = self.kind.resource

@@ -50,7 +50,7 @@ def _state(
     number: int, child: ChildFacts | None, pods: list[PodFacts], earlier: bool, disruptions: Mapping[str, float]
 ) -> RevisionState:
     active = [pod for pod in pods if not pod.done]
-    own = [pod for pod in active if (pod.owner if child is None else pod.owner == child.uid)]
+    own = [pod for pod in active if (pod.owner if child is None else pod.owner == child.members)]
     scaled = [pod for pod in own if (pod.chips if child is None else pod.role == child.state.role)]
     paid = [pod for pod in scaled if pod.node is not None]
     moments = [pod.bound_at for pod in paid if pod.bound_at is not None]
@@ -78,9 +78,9 @@ def _state(
     unscheduled = (pod.unschedulable_since for pod in scaled if not pod.deleting)
     nodes: dict[str, int] = {}
     for pod in active:
-        if pod.node is not None and (pod.owner != child.uid or pod.role == child.state.role):
+        if pod.node is not None and (pod.owner != child.members or pod.role == child.state.role):
             nodes[pod.node] = nodes.get(pod.node, 0) + 1
-    failures = [pod.failure for pod in pods if pod.failure and pod.owner == child.uid]
+    failures = [pod.failure for pod in pods if pod.failure and pod.owner == child.members]
     failure, counted = child.state.failure, child.state.failures
     if child.state.failed and failures:
         failure = f"{failures[-1]}; {failure}" if failure else failures[-1]
@@ -107,24 +107,24 @@ def _state(
         crash=None if child.ended else _crash(child, pods),
         failures_allowed=counted.allowed if counted is not None and counted.exceeded else None,
         pod_failures=_pod_failures(child, pods),
-        disrupted_at=disruptions.get(child.uid),
+        disrupted_at=disruptions.get(child.members),
         unschedulable_since=min((since for since in unscheduled if since is not None), default=None),
         unseen=min((pod.unseen for pod in scaled if pod.unseen is not None), default=None),
         nodes=nodes,
         failure=_cut(failure),
-        pod_fault=_cut(next((pod.fault for pod in reversed(pods) if pod.fault and pod.owner == child.uid), None)),
+        pod_fault=_cut(next((pod.fault for pod in reversed(pods) if pod.fault and pod.owner == child.members), None)),
         unready=_cut(next((text for pod in own if (text := _not_ready(pod, child)) and not pod.deleting), None)),
         earlier=earlier,
         foreign_pod=foreign,
         ending=ending,
         started_at=child.state.started_at,
-        finishing=child.state.ending or (not own and any(pod.succeeded and pod.owner == child.uid for pod in pods)),
+        finishing=child.state.ending or (not own and any(pod.succeeded and pod.owner == child.members for pod in pods)),
     )
 
 
 def _crash(child: ChildFacts, pods: list[PodFacts]) -> Crash | None:
     """How the program failed last. The child's own count may be a moment late, and has no restarts in place."""
-    own = [pod for pod in pods if pod.owner == child.uid and pod.end is not None]
+    own = [pod for pod in pods if pod.owner == child.members and pod.end is not None]
     last = max((pod.end for pod in own if pod.end is not None), key=lambda end: end.at, default=None)
     if last is None:
         return None
@@ -143,7 +143,7 @@ def _crash(child: ChildFacts, pods: list[PodFacts]) -> Crash | None:
 
 
 def _is_scaled(pod: PodFacts, child: ChildFacts) -> bool:
-    return pod.owner == child.uid and pod.role == child.state.role
+    return pod.owner == child.members and pod.role == child.state.role
 
 
 def _not_ready(pod: PodFacts, child: ChildFacts) -> str | None:

@@ -325,7 +325,7 @@ class Store:
             if known is not None and known[0] == owner and known[1] == revision:
                 return known[2]
             children = self._children.get(key, {}).values()
-            roles = {c.uid: c.state.role for c in children if c.revision == revision and c.owner == owner}
+            roles = {c.members: c.state.role for c in children if c.revision == revision and c.owner == owner}
             pods = self._pods.get(key, {}).values()
             found = tuple(pod for pod in pods if pod.revision == revision and pod.role == roles.get(pod.owner))
             self._own_pods[key] = (owner, revision, found)

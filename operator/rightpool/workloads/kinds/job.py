@@ -45,6 +45,7 @@ class JobKind:
     field: Final = "job"
     resource: Final = JOBS
     optional: Final = False
+    companion: Final = None
 
     def pod_sets(self, workload: JobWorkload) -> tuple[PodSet, ...]:
         """See Kind."""

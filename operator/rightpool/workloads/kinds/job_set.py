@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import gcd
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, condition_of
+from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, condition_of, resumed_at
 from rightpool.workloads.metadata import as_new, child_metadata
 from rightpool.workloads.names import check_names, child_name
 from rightpool.workloads.owner import Owner
@@ -44,6 +44,7 @@ class JobSetKind:
     field: Final = "jobSet"
     resource: Final = JOB_SETS
     optional: Final = True
+    companion: Final = None
 
     def pod_sets(self, workload: JobSetWorkload) -> tuple[PodSet, ...]:
         """See Kind."""
@@ -133,7 +134,7 @@ class JobSetKind:
             succeeded=condition_of(conditions, "Completed") is not None,
             failed=failed is not None,
             failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
-            started_at=unix_time_of(_started(about, spec, conditions)),
+            started_at=unix_time_of(resumed_at(about, spec, conditions)),
             expires=spec.get("ttlSecondsAfterFinished") is not None,
             failures=Failures(
                 int(status.get("restartsCountTowardsMax") or 0),
@@ -210,14 +211,6 @@ class JobSetKind:
 
 
 JOB_SET: Final = JobSetKind()
-
-
-def _started(about: Mapping[str, Any], spec: Mapping[str, Any], conditions: Iterable[Mapping[str, Any]]) -> Any:
-    """When it was last resumed. Its controller may never have seen it suspended: then when it was made."""
-    if spec.get("suspend") or condition_of(conditions, "Suspended") is not None:
-        return None
-    resumed = condition_of(conditions, "Suspended", "False")
-    return about.get("creationTimestamp") if resumed is None else resumed.get("lastTransitionTime")
 
 
 def _roles(spec: dict[str, Any]) -> list[dict[str, Any]]:

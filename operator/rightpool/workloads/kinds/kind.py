@@ -81,6 +81,38 @@ class ChildState:
     expires: bool = False
     """Whether Kubernetes deletes it some time after its end."""
 
+    members: str = ""
+    """What `owner_of` gives of its pods, where that is not its uid."""
+
+
+class Companion(Protocol):
+    """An object of its own for each child, which its child refers to: made of one that the workload names, with what
+    the child itself can't say of its pods."""
+
+    @property
+    def resource(self) -> Resource:
+        """The API resource of companions."""
+        ...
+
+    def named(self, workload: Any) -> tuple[Resource, str]:
+        """The resource and the name of what a companion is made of."""
+        ...
+
+    def known(self, workload: Any, body: Mapping[str, Any]) -> Any:
+        """The workload as `build` takes it, here and of the kind, now that this object was read. Raises
+        workloads.template.InvalidTemplate."""
+        ...
+
+    def build(
+        self, owner: Owner, workload: Any, ref: Revision, pool: Pool, injection: Injection | None
+    ) -> dict[str, Any]:
+        """The manifest of the companion of a Revision's child, which has the child's name."""
+        ...
+
+    def without(self, workload: Any, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """The child for a dry run, where its companion is not there yet."""
+        ...
+
 
 class Kind(Protocol[W]):
     """One kind of child, of a workload of its own schema."""
@@ -98,6 +130,11 @@ class Kind(Protocol[W]):
     @property
     def optional(self) -> bool:
         """Whether its definition may not be installed. The kind is off where it is not."""
+        ...
+
+    @property
+    def companion(self) -> Companion | None:
+        """Of what its children need beside them; None where a child says all itself."""
         ...
 
     def pod_sets(self, workload: W) -> tuple[PodSet, ...]:
@@ -209,3 +246,12 @@ def condition_of(conditions: Iterable[Mapping[str, Any]], kind: str, status: str
 def condition_is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:
     """Whether an object of Kubernetes has this condition, and it is True."""
     return condition_of(conditions, kind) is not None
+
+
+def resumed_at(about: Mapping[str, Any], spec: Mapping[str, Any], conditions: Iterable[Mapping[str, Any]]) -> Any:
+    """When an object with the condition Suspended was last resumed; None while it is suspended. Its controller may
+    never have seen it suspended: then when it was made."""
+    if spec.get("suspend") or condition_is_true(conditions, "Suspended"):
+        return None
+    resumed = condition_of(conditions, "Suspended", "False")
+    return about.get("creationTimestamp") if resumed is None else resumed.get("lastTransitionTime")

@@ -86,6 +86,7 @@ class WidgetKind:
     field = "widget"
     resource = WIDGETS
     optional = True
+    companion = None
 
     def pod_sets(self, workload: Widget) -> tuple[PodSet, ...]:
         workers = PodSet("workers", workload.workers, None, workload.size, workload.accelerators)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from rightpool.api.revision import Revision
 from rightpool.api.workload import Workload
 from rightpool.contract import LABEL_ROLE
 from rightpool.workloads.kinds.kind import Kind
@@ -23,6 +24,8 @@ RECORDED: Final = Path(__file__).parent / "recorded"
 Body = dict[str, Any]
 
 each_kind = pytest.mark.parametrize("field", KINDS)
+# Their pods are not in the child alone: nothing is laid over them, and none of their objects is adopted.
+each_whole_kind = pytest.mark.parametrize("field", [field for field in KINDS if KINDS[field].companion is None])
 
 
 def recorded(field: str) -> Body:
@@ -34,6 +37,14 @@ def of(field: str) -> tuple[Kind[Any], Any]:
     """The kind, and the workload that was recorded."""
     workload = Workload.model_validate({field: recorded(field)["workload"]})
     return KINDS[field], workload.chosen
+
+
+def built(field: str, placed: Revision, suspend: bool = False, queue: str | None = None) -> Body:
+    """The child that was recorded, anywhere."""
+    kind, workload = of(field)
+    if kind.companion is not None:
+        workload = kind.companion.known(workload, recorded(field)["original"])
+    return kind.build(OWNER, workload, queue, placed, GPU_POOL, INJECTION, suspend)
 
 
 def merged(body: Body, patch: Body) -> Body:
@@ -62,10 +73,11 @@ def test_each_state_is_read(field: str) -> None:
 def test_a_childs_pods_are_its_own_and_nobody_elses(field: str) -> None:
     seen, kind = recorded(field), KINDS[field]
     about = seen["running"]["metadata"]
+    own = kind.observe(seen["running"]).members or about["uid"]
     assert len(seen["pods"]) >= 2
     for pod in seen["pods"]:
-        assert kind.owner_of(pod["metadata"], about["name"]) == about["uid"]
-        assert child_owning(pod["metadata"], about["name"]) == about["uid"], "and no other kind takes them for its own"
+        assert kind.owner_of(pod["metadata"], about["name"]) == own
+        assert child_owning(pod["metadata"], about["name"]) == own, "and no other kind takes them for its own"
         assert child_owning(pod["metadata"], "one-r2") == ""
 
 
@@ -77,6 +89,8 @@ def test_pods_that_train_have_the_role_that_the_child_names(field: str) -> None:
     assert role == scaled_of(kind.pod_sets(workload)).name
     training = [pod for pod in seen["pods"] if pod["metadata"]["labels"][LABEL_ROLE] == role]
     assert len(training) == workload.replicas
+    if kind.companion is not None:
+        workload = kind.companion.known(workload, seen["original"])
     assert len(seen["pods"]) == sum(pod_set.pods for pod_set in kind.pod_sets(workload))
 
 
@@ -93,13 +107,13 @@ def test_what_is_built_is_read_back(field: str) -> None:
     kind, workload = of(field)
     before = copy.deepcopy(workload)
     for suspend in (False, True):
-        built = kind.build(OWNER, workload, None, ref(2, 2), GPU_POOL, INJECTION, suspend)
-        state = kind.observe(built)
+        child = built(field, ref(2, 2), suspend)
+        state = kind.observe(child)
         assert (state.suspended, state.succeeded, state.failed, state.expires) == (suspend, False, False, False)
         assert state.role == scaled_of(kind.pod_sets(workload)).name
-        assert (built["apiVersion"], built["kind"]) == (kind.resource.api_version, kind.resource.kind)
-        assert built["metadata"]["name"] == "bert-r3"
-    assert kind.build(OWNER, workload, "q", ref(2, 2), GPU_POOL, None)["metadata"]["labels"]
+        assert (child["apiVersion"], child["kind"]) == (kind.resource.api_version, kind.resource.kind)
+        assert child["metadata"]["name"] == "bert-r3"
+    assert built(field, ref(2, 2), queue="q")["metadata"]["labels"]
     assert workload == before, "the user's own is not changed"
 
 
@@ -112,10 +126,11 @@ def test_it_is_stopped_started_and_set_to_expire_by_its_spec_alone(field: str) -
     stopped = merged(running, stop)
     assert kind.observe(stopped).suspended and not kind.observe(merged(stopped, go)).suspended
     expired = kind.observe(merged(running, expiry))
-    assert expired.expires and not expired.suspended
+    assert not expired.suspended
+    assert expired.expires or kind.lifetime(of(field)[1]) is None
 
 
-@each_kind
+@each_whole_kind
 def test_another_template_is_of_the_pods_that_train_alone(field: str) -> None:
     kind, workload = of(field)
     template = overlaid(scaled_of(kind.pod_sets(workload)).template, plain(image="example.com/other:1"))
@@ -133,21 +148,26 @@ def test_members_are_found_by_a_label_that_each_pod_has(field: str) -> None:
     assert all(kind.role_of(pod["metadata"]) == pod["metadata"]["labels"][LABEL_ROLE] for pod in seen["pods"])
 
 
-@each_kind
+@each_whole_kind
 def test_an_object_that_somebody_made_is_the_workload_that_it_asks_for(field: str) -> None:
     kind, workload = of(field)
-    built = kind.build(OWNER, workload, None, ref(4, 2), GPU_POOL, None)
-    before = copy.deepcopy(built)
-    adopted = adopted_workload(kind, built)
+    made = kind.build(OWNER, workload, None, ref(4, 2), GPU_POOL, None)
+    before = copy.deepcopy(made)
+    adopted = adopted_workload(kind, made)
     assert (adopted.field, adopted.replicas, adopted.chips_per_replica) == (field, 2, 2)
     sets = pod_sets_of(adopted)
     assert [one.name for one in sets] == [one.name for one in kind.pod_sets(workload)]
     assert not asks_for_chips(normalised(scaled_of(sets).template)), "they are added where it is placed"
-    assert built == before, "what was read stays as it is"
+    assert made == before, "what was read stays as it is"
     assert kind_named(kind.resource.api_version, kind.resource.kind) is kind
     # No chips at all, and more than one container with some.
     with pytest.raises(InvalidTemplate, match="no container asks for chips"):
-        kind.adopted({**built, "spec": without_chips(built["spec"])})
+        kind.adopted({**made, "spec": without_chips(made["spec"])})
+
+
+def test_what_can_t_be_adopted_says_so() -> None:
+    with pytest.raises(InvalidTemplate, match="a TrainJob can't be adopted yet"):
+        KINDS["trainJob"].adopted(recorded("trainJob")["running"])
 
 
 def without_chips(spec: Body) -> Body:
