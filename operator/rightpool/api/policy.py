@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Annotated, Final
 
 from pydantic import Field
 
 from rightpool.api.choices import AdaptationMode, FleetMode
 from rightpool.api.conditions import LIST_OF_CONDITIONS, Condition
-from rightpool.api.model import ApiModel
-from rightpool.api.quantities import Duration, Frequency, Ratio, a_second_or_more
+from rightpool.api.model import ATOMIC, ApiModel
+from rightpool.api.quantities import Duration, Frequency, Money, Ratio, a_second_or_more
 
 POLICY_NAME: Final = "default"
+MAX_WORTHS: Final = 32
 
 
 class CircuitBreaker(ApiModel):
@@ -61,11 +63,26 @@ class PlacementPolicySpec(ApiModel):
     """How chips that several moves want are shared out."""
 
 
+class ChipWorth(ApiModel):
+    """What chips of a pool are worth that several moves want."""
+
+    pool: str
+    """AcceleratorPool."""
+
+    per_chip_hour: Money
+    """Dollars that one more chip would save the fleet an hour."""
+
+
 class PlacementPolicyStatus(ApiModel):
     """Whether the policy holds, and what holds the fleet back."""
 
     observed_generation: int | None = None
     """The metadata.generation that was looked at."""
+
+    chips: Annotated[list[ChipWorth], Field(max_length=MAX_WORTHS, exclude_if=not_, json_schema_extra=ATOMIC)] = Field(
+        default_factory=list
+    )
+    """Pools of which moves want more chips than are free, the dearest first, with fleet.mode Auto."""
 
     conditions: list[Condition] = Field(default_factory=list, max_length=8, json_schema_extra=LIST_OF_CONDITIONS)
     """Ready, Trusted."""

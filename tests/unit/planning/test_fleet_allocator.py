@@ -71,6 +71,8 @@ def test_who_has_a_second_choice_makes_way_for_who_has_none() -> None:
     assert targets(plan(contested(), allocator=GREEDY)) == {"able": "cheap", "choosy": None}
     made = plan(contested(), allocator=FleetAllocator())
     assert targets(made) == {"able": "fair", "choosy": "cheap"}
+    prices = made.allocation.choice.prices
+    assert prices.keys() == {"cheap"} and 0.0 < prices["cheap"] <= 6.0, "one chip saves no more than it costs at home"
 
 
 def test_without_a_solver_the_prices_alone_tell_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,21 @@ def test_what_holds_back_the_fleet_is_at_the_policy_and_so_is_its_end() -> None:
     assert server.statements() == [("CircuitBreakerOpen", True), ("BreakerClosed", False)]
 
 
+def test_chips_that_moves_want_have_their_worth_at_the_policy_while_they_do() -> None:
+    server = Server(GOOD)
+    publisher = server.publisher()
+    stored = StoredPolicy.of(GOOD)
+    assert publisher.publish(stored, None, NOW, {"b": 1.004, "a": 2.5})
+    assert server.body["status"]["chips"] == [
+        {"pool": "a", "perChipHour": "2.50"},
+        {"pool": "b", "perChipHour": "1.00"},
+    ]
+    stored = StoredPolicy.of(server.body)
+    assert not publisher.publish(stored, None, NOW + 10, {"a": 2.5, "b": 1.0})
+    assert publisher.publish(stored, None, NOW + 20)
+    assert "chips" not in server.body["status"]
+
+
 def test_without_a_policy_nothing_is_written() -> None:
     server = Server(GOOD)
     assert server.publisher().publish(StoredPolicy.of(None), OPEN, NOW) is False

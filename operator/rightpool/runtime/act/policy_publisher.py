@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final
 
 from rightpool.api.conditions import Condition, PolicyConditionType, Reason, set_conditions
-from rightpool.api.policy import PlacementPolicyStatus
+from rightpool.api.policy import MAX_WORTHS, ChipWorth, PlacementPolicyStatus
 from rightpool.cluster.errors import ClusterError
 from rightpool.cluster.resources import PLACEMENT_POLICIES
 from rightpool.planning.offers.evidence import Limit
@@ -15,6 +17,7 @@ from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.runtime.act.status_publisher import StatusPublisher, stored_conditions
 from rightpool.runtime.observe.facts import meta
 
+NO_PRICES: Final[Mapping[str, float]] = MappingProxyType({})
 # After which a refused status is sent again: the definition in the cluster may have been replaced.
 _REFUSED_SECONDS: Final = 60.0
 
@@ -29,15 +32,18 @@ class PolicyPublisher:
         self._problem: str | None = None
         self._refused_until = 0.0
 
-    def publish(self, policy: StoredPolicy, stop: Limit | None, now: float) -> bool:
-        """Whether its status was written. stop: what holds back the whole fleet; None where nothing does."""
+    def publish(
+        self, policy: StoredPolicy, stop: Limit | None, now: float, prices: Mapping[str, float] = NO_PRICES
+    ) -> bool:
+        """Whether its status was written. stop: what holds back the whole fleet; None where nothing does. prices: what
+        one more chip of each pool would save the fleet, dollars an hour."""
         if policy.problem != self._problem and policy.problem is not None:
             logger.warning("PlacementPolicy: %s", policy.problem)
         self._problem = policy.problem
         if policy.body is None or now < self._refused_until:
             return False
         try:
-            status = policy_status(policy.body, policy.problem, stop, now)
+            status = policy_status(policy.body, policy.problem, stop, now, prices)
             return self._statuses.publish(PLACEMENT_POLICIES, policy.body, status, PolicyConditionType)
         except ClusterError as error:
             self._refused_until = now + _REFUSED_SECONDS
@@ -45,8 +51,11 @@ class PolicyPublisher:
             return False
 
 
-def policy_status(body: Mapping[str, Any], problem: str | None, stop: Limit | None, now: float) -> Mapping[str, Any]:
-    """The status of a stored policy, in wire form. problem: why it can't be read. stop: what holds back the fleet."""
+def policy_status(
+    body: Mapping[str, Any], problem: str | None, stop: Limit | None, now: float, prices: Mapping[str, float]
+) -> Mapping[str, Any]:
+    """The status of a stored policy, in wire form. problem: why it can't be read. stop: what holds back the fleet.
+    prices: what one more chip of each pool would save it."""
     generation = int(meta(body).get("generation") or 0)
     ready = Condition(
         PolicyConditionType.READY.value,
@@ -63,4 +72,6 @@ def policy_status(body: Mapping[str, Any], problem: str | None, stop: Limit | No
         generation,
     )
     conditions = set_conditions(stored_conditions(body, PolicyConditionType), (ready, trusted), now)
-    return PlacementPolicyStatus(observed_generation=generation, conditions=list(conditions)).to_dict()
+    dearest = sorted(prices.items(), key=lambda one: (-one[1], one[0]))[:MAX_WORTHS]
+    chips = [ChipWorth(pool=pool, per_chip_hour=Decimal(f"{price:.2f}")) for pool, price in dearest]
+    return PlacementPolicyStatus(observed_generation=generation, chips=chips, conditions=list(conditions)).to_dict()
