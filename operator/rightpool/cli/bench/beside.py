@@ -17,7 +17,7 @@ from rightpool import contract
 from rightpool.profiles.profile import Profile, Steadiness, build_profile
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.window import Window
-from rightpool.telemetry.exposition import Series, parse
+from rightpool.telemetry.exposition import parse
 from rightpool.telemetry.samples import sample_of
 from rightpool.telemetry.sources.sidecar_page import PodPage, page_of, reading_of
 from rightpool_profiler.exposition import render
@@ -46,10 +46,10 @@ class NothingSeen(Exception):
 class Heard:
     """What the agents said at one moment."""
 
-    series: tuple[Series, ...]
-    """All of it."""
+    chips: tuple[str, ...]
+    """Names of the chips, as the driver has them."""
     page: PodPage
-    """The same by what it means."""
+    """All else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Beside:
     command: tuple[str, ...]
     """The program with its arguments."""
     readings: tuple[Heard, ...]
-    """One a second, the newest last."""
+    """One a second from its first steps on, the newest last."""
     profile: Profile
     """Of the measured time."""
     wanted: float
@@ -152,12 +152,17 @@ class _Seen:
         if state.taken == self._taken or (self.readings and at - self.readings[-1].page.at < _APART):
             return
         self._taken = state.taken
-        series = tuple(parse(render(*state.exposition(now))))
-        self.readings.append(Heard(series, page_of(series, at)))
+        samples, histograms = state.exposition(now)
+        page = page_of(parse(render(samples, histograms)), at)
+        if not any(page.gauges.get((contract.STEPS, ""), ())):
+            return  # it loads, and what chips do meanwhile is not the program's work
+        names = (one.labels.get("name", "") for one in samples if one.metric == contract.CHIP_INFO)
+        self.readings.append(Heard(tuple(names), page))
         pages = [one.page for one in self.readings]
-        before = pages[-1 - _SPAN] if len(pages) > _SPAN else None
-        span = 0.0 if before is None else at - before.at
-        sample = sample_of((reading_of([(before, pages[-1])], at, 60.0),), span)
+        if len(pages) <= _SPAN:
+            return  # of its first steps there is no rate yet that could be seen to rise
+        before = pages[-1 - _SPAN]
+        sample = sample_of((reading_of([(before, pages[-1])], at, 60.0),), at - before.at)
         if sample is not None:
             self._window.append(sample)
             profile = self.profile()
@@ -174,14 +179,8 @@ class _Seen:
             interval=1.0,
             expected_pods=1,
             now=self._window.newest or 0.0,
-            warm=bool(times) and times[-1] - self._stepped() > _WARMED * self._seconds,
+            warm=bool(self.readings) and times[-1] - self.readings[0].page.at > _WARMED * self._seconds,
         )
 
     def _chips(self) -> int:
-        names = [one for one in self.readings[-1].series if one.metric == contract.CHIP_INFO] if self.readings else ()
-        return max(1, len(names))
-
-    def _stepped(self) -> float:
-        """When the first step was seen."""
-        steps = (one.page.at for one in self.readings if any(one.page.gauges.get((contract.STEPS, ""), ())))
-        return next(steps, float("inf"))
+        return max(1, len(self.readings[-1].chips)) if self.readings else 1

@@ -61,7 +61,7 @@ class RunComparison:
             case Verdict.BETTER:
                 return f"better: {self.by} changed by {percent_of(ratio)} ({span})"
             case Verdict.SAME:
-                return f"the same: {self.by} changed by {percent_of(ratio)} ({span}), {percent(TOLERATED)} is tolerated"
+                return f"no worse: {self.by} changed by {percent_of(ratio)} ({span}), {percent(TOLERATED)} is tolerated"
             case Verdict.WORSE:
                 return f"worse: {self.by} changed by {percent_of(ratio)} ({span}){self._moved()}"
             case Verdict.IDLE:

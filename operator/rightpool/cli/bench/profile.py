@@ -109,7 +109,7 @@ class BenchProfile:
 def bench_profile(run: Beside, name: str) -> BenchProfile:
     """Of a program that has run. Raises NothingSeen."""
     profile = run.profile
-    if profile.steadiness is Steadiness.ABSENT or not profile.value(Measured.STEPS):
+    if not run.readings:
         raise NothingSeen("no step was seen: rightpool measures Python programs that train with PyTorch or JAX")
     if profile.steadiness is not Steadiness.STEADY:
         short = f"{percent(profile.covered)} of {run.wanted:g} s"
@@ -189,8 +189,7 @@ def _at(counted: Sequence[tuple[float, float]], at: float) -> float:
 
 def _chip(reading: Heard) -> str | None:
     """None of a machine without GPUs."""
-    names = (one.labels.get("name", "") for one in reading.series if one.metric == contract.CHIP_INFO)
-    return next((name for name in names if name), None)
+    return next((name for name in reading.chips if name), None)
 
 
 def _utilization(profile: Profile, chip: Accelerator | None, unit: WorkUnit, rate: float) -> float | None:
