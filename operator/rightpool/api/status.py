@@ -249,4 +249,5 @@ class ProfiledJobStatus(Record):
 def measured_now(conditions: Iterable[Condition], profile: ProfileStatus | None) -> ProfileStatus | None:
     """A profile where the conditions beside it say that it is what the job does now."""
     profiled = find_condition(conditions, ConditionType.PROFILED)
-    return profile if profiled is not None and profiled.status == "True" else None
+    heard = profiled is not None and (profiled.status == "True" or profiled.reason == Reason.EXPORTERS_ALONE)
+    return profile if heard else None

@@ -162,10 +162,10 @@ def _demand(arguments: argparse.Namespace) -> Demand | None:
 
 def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessment]]:
     """Ask planning about every job of the namespace at once, by name."""
+    view.children(view.namespace)
     jobs = view.all_jobs()
     here = {key: stored for key, stored in jobs.items() if key.namespace == view.namespace}
     fleet = view.fleet({aspect for stored in here.values() for aspect in stored.asks})
-    view.children(view.namespace)
     known: dict[JobKey, Job] = {}
     for key, stored in jobs.items():
         if key in here:
@@ -180,6 +180,7 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
 def _measured(job: Job, stored: StoredJob, pools: Mapping[str, Pool]) -> Job:
     """With what was recorded of it."""
     pool = None if job.state.revision is None else pools.get(job.state.revision.placement.pool)
+    job = job if pool is None else job.released(pool.name, pools)
     profile = recorded_profile(stored)
     diagnosis = recorded_diagnosis(stored, profile, None if pool is None else pool.accelerator)
     return replace(job, observed=job.observed._replace(profile=profile, diagnosis=diagnosis))
@@ -187,12 +188,12 @@ def _measured(job: Job, stored: StoredJob, pools: Mapping[str, Pool]) -> Job:
 
 def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None) -> Explanation:
     """Ask planning about one job, as the operator would. quiet: that no operator leads."""
+    view.children(key.namespace, key.name)
     jobs = view.all_jobs()
     stored = jobs.get(key)
     if stored is None:
         raise CliError(missing_job_text(key, jobs))
     fleet = view.fleet(stored.asks)
-    view.children(key.namespace, key.name)
     job = _measured(_seen(view, stored), stored, fleet.pools)
     policy = view.policy()
     # Of the others only those count that hold promises or have moved: their chips and moves are taken.

@@ -46,6 +46,7 @@ from rightpool.planning.offers.experience import MOST_COMPARISONS
 from rightpool.reporting.stored_job import StoredJob, first_problem
 from rightpool.reporting.stored_policy import StoredPolicy
 from rightpool.runtime.observe.facts import meta
+from rightpool.runtime.observe.members import Members
 from rightpool.runtime.observe.pool_inventory import (
     PoolInventory,
     is_discovered,
@@ -104,6 +105,10 @@ class ClusterView:
     """What was read so far."""
     notes: list[str] = field(default_factory=list)
     """What could not be read, and what is assumed instead."""
+    _members: Members = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._members = Members(self.client, self.store, lambda: None)
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
@@ -142,6 +147,7 @@ class ClusterView:
                 continue  # a kind that is not installed
             except Forbidden as error:
                 self.notes.append(f"whether pods run is taken from the status: {error.message}")
+        self._members.refresh()
 
     # --- pools -------------------------------------------------------------------------------------------------------
 
@@ -220,7 +226,7 @@ class ClusterView:
         return kept_outcomes({str(meta(body)["name"]): body for body in self.store.objects(ACCELERATOR_POOLS)})
 
     def _by_nodes(self, objects: Sequence[Mapping[str, Any]], asked: Collection[Aspect]) -> FleetView:
-        usage = ChipUsage(self.client, interval=0.0)
+        usage = ChipUsage(self.client, interval=0.0, members=lambda: self._members.labels)
 
         def inventory() -> PoolInventory:
             return take_inventory(objects, self.store.objects(NODES), self.store.all_pods(), usage, self.catalog)

@@ -97,7 +97,7 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         observed_generation=job.generation,
         conditions=conditions,
         replicas=0 if ref is None else job.revision(ref.revision).running,
-        selector=f"{LABEL_JOB}={job.key.name}",
+        selector=f"{LABEL_JOB}={job.key.name}" if job.observed.adopted is None else job.observed.adopted.selector,
         profile=profile,
         state=altered(job.state, account=account, progress=progress),
         outlook=outlook,

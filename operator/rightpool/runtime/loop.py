@@ -234,7 +234,7 @@ class Planner:
             )
             parts.metrics.telemetry_up.set(parts.windows.up)
         with self._timer.phase("profile"):
-            observed = self._observer.observe(live, inventory, now)
+            observed = self._observer.observe(live, inventory, now, pools)
         stored_policy = self._stored_policy()
         policy = self._policy
         # Jobs that have ended count in what the fleet's limits look back on, and in nothing else.

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rightpool.api.altered import altered
 from rightpool.cluster.resources import NODES
 from rightpool.hardware.node import NodeFacts, Taint
+from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import NOT_OBSERVED, Job, JobKey, Observed
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.threat import Threat
@@ -51,10 +53,19 @@ class Observer:
         self._news: set[JobKey] = set()
         self._surroundings: tuple[object, ...] = ()
         self._nodes: tuple[NodeFacts, ...] = ()
+        self._shaped: Mapping[str, Pool] = {}
         self._drained: Mapping[str, tuple[Taint, ...]] = {}  # of `_nodes`
 
-    def observe(self, live: Mapping[JobKey, StoredJob], inventory: PoolInventory, now: float) -> dict[JobKey, Job]:
-        """The jobs with what is seen of them now. `now`: Unix seconds."""
+    def observe(
+        self,
+        live: Mapping[JobKey, StoredJob],
+        inventory: PoolInventory,
+        now: float,
+        shaped: Mapping[str, Pool] = MappingProxyType({}),
+    ) -> dict[JobKey, Job]:
+        """The jobs with what is seen of them now. `now`: Unix seconds. shaped: the pools with what jobs ask of their
+        nodes."""
+        self._shaped = shaped
         self._news |= self._store.take_news()  # kept where this fails half-way
         nodes = self._store.objects(NODES)
         if nodes is not self._nodes:
@@ -124,7 +135,7 @@ class Observer:
         due = [pod.since + LONGEST_UNSEEN_SECONDS for pod in unseen]
         last, seen = self._seen.get(job.key), altered(job, observed=observed)
         if job.spec.workload_ref is not None and (child := self._store.adopted_by(job.key, job.uid)) is not None:
-            seen = found_at(seen, child, self._store.pods(job.key, child.revision), inventory)
+            seen = found_at(seen, child, self._store.pods(job.key, child.revision), inventory, self._shaped)
         if last is not None and last.stored is stored and now < last.until:
             seen = taken_over(last.job, seen)
         until = last.until if last is not None and seen is last.job else look_until(job, now)

@@ -72,6 +72,17 @@ def test_a_variant_is_no_way_round_it(tenants: Tenants, bert: str) -> None:
     assert "must not be set in a variant" in tenants.patched("editor", "profiledjob", bert, admin)
 
 
+def test_who_may_not_update_an_object_may_not_name_it(tenants: Tenants) -> None:
+    for api, kind in (("batch/v1", "Job"), ("jobset.x-k8s.io/v1alpha2", "JobSet")):
+        body = tenants.job("mine")
+        del body["spec"]["workload"]
+        body["spec"]["workloadRef"] = {"apiVersion": api, "kind": kind, "name": "theirs"}
+        assert f"is about {kind} theirs, and writer may not update it" in tenants.refusal("writer", "create", body)
+    assert tenants.refusal("owner", "create", body, "--dry-run=server") != "", "of Jobs alone"
+    body["spec"]["workloadRef"] = {"apiVersion": "batch/v1", "kind": "Job", "name": "theirs"}
+    assert tenants.refusal("owner", "create", body, "--dry-run=server") == ""
+
+
 def test_what_does_not_run_may_be_changed_without_that_right(tenants: Tenants, bert: str) -> None:
     change: Object = {"spec": {"adaptation": {"mode": "Off"}, "targets": {"budget": "10"}, "suspend": True}}
     assert tenants.patched("writer", "profiledjob", bert, change) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.hardware.node_needs import NodeNeeds, NodeShape
 from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
@@ -17,6 +19,7 @@ from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState
 from rightpool.planning.moves.commands import Adopt, commands
 from rightpool.planning.moves.transitions import advance
 from tests.unit.planning.jobs import AUTO, FOUR, NOW, changed, fleet, fresh, plan, running, spec
+from tests.unit.prediction.fixtures import A10G, A100
 
 REF = {"apiVersion": "batch/v1", "kind": "Job", "name": "train"}
 CHILD = RevisionState(revision=1, exists=True, active=1, running=1, on_nodes=1)
@@ -98,6 +101,18 @@ def test_where_it_would_go_is_recommended_in_any_mode(mode: dict[str, str]) -> N
     assert decision.target is not None and decision.purpose is not None
     after = advance(job, assessment, AUTO, NOW, lambda job, assessment, now: "")
     assert after.state.migration is None
+
+
+def test_labels_that_no_other_pool_has_say_where_it_is() -> None:
+    zone, mine = ("zone", "a"), ("team-pool", "a100")
+    own = replace(A100, node_selector={"type": "big"}, shapes={NodeShape(frozenset((zone, mine))): 8})
+    other = replace(A10G, shapes={NodeShape(frozenset((zone, ("team-pool", "a10g")))): 8})
+    pools = {"a100": own, "a10g": other}
+    job = fresh(made=watched(), needs=NodeNeeds(labels=(mine, ("type", "big"), zone)))
+    assert job.released("a100", pools).needs.labels == (zone,), "others have it, too"
+    assert job.released("gone", pools) is job
+    wrapped = fresh(needs=job.needs)
+    assert wrapped.released("a100", pools) is wrapped
 
 
 def test_what_its_user_no_longer_allows_is_recommended_too() -> None:

@@ -82,9 +82,9 @@ class World:
         self._jobs: dict[JobKey, Job] = {}
         parts, observe = self.planner._parts, self.planner._observer.observe
 
-        def compared(live: Any, inventory: Any, now: float) -> dict[JobKey, Job]:
-            jobs = observe(live, inventory, now)
-            seen = Observer(parts.store, parts.windows, parts.executor).observe(live, inventory, now)
+        def compared(live: Any, inventory: Any, now: float, shaped: Any) -> dict[JobKey, Job]:
+            jobs = observe(live, inventory, now, shaped)
+            seen = Observer(parts.store, parts.windows, parts.executor).observe(live, inventory, now, shaped)
             assert jobs.keys() == seen.keys()
             for key, job in jobs.items():
                 assert taken_over(job, seen[key]) is job, "nothing new is seen of it"

@@ -34,5 +34,8 @@ class Adopted:
     note: str | None = None
     """What it was before the operator first changed it, as its annotation has it."""
 
+    selector: str = ""
+    """Label selector of its pods."""
+
     chip: str | None = None
     """Key of its chips in the catalog; None where that is not known."""

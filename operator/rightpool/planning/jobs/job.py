@@ -17,6 +17,7 @@ from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.node_needs import NO_NEEDS, NodeNeeds
+from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, VariantRefusal
@@ -217,6 +218,24 @@ class Job:
     def with_state(self, state: JobState) -> "Job":
         """The same job with this persisted state."""
         return altered(self, state=state)
+
+    def released(self, here: str, pools: Mapping[str, Pool]) -> "Job":
+        """The same job without what keeps its object to the pool where it is: labels of nodes that the pool asks for
+        and, where the object is left as it is, those that no node of another pool has. They are no wish of its own."""
+        pool = pools.get(here)
+        if self.spec.workload_ref is None or pool is None or not self.needs.labels:
+            return self
+        names = dict(pool.node_selector)
+        if self.spec.only_watched and pool.shapes:
+            others = {
+                label
+                for other in pools.values()
+                if other.name != here
+                for shape in (*other.shapes, *other.dedicated)
+                for label in shape.labels
+            }
+            names |= {key: value for key, value in self.needs.labels if (key, value) not in others}
+        return altered(self, needs=self.needs.without(names))
 
     def revision(self, number: int) -> RevisionState:
         """What is seen of a Revision; a Revision without a child is one that does not exist."""

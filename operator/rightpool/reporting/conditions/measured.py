@@ -65,6 +65,9 @@ def profiled(job: Job, context: Context) -> Statement:
 def _unheard(job: Job) -> Statement:
     if job.spec.profiling.mode is Switch.OFF:
         return Statement("False", Reason.PROFILING_OFF, "spec.profiling.mode is Off and nothing else measures the pods")
+    if job.spec.workload_ref is not None:
+        text = f"no exporter of the cluster covers the pods of {job.spec.workload_ref}, which have no profiler"
+        return Statement("False", Reason.NO_TELEMETRY, text)
     if InjectionNote.HOST_NETWORK in _notes(job):
         return _noted(InjectionNote.HOST_NETWORK)
     return Statement("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
@@ -99,6 +102,9 @@ def _incomplete(job: Job, profile: Profile) -> Statement:
         )
     if awaits_rate(job, profile):
         return Statement("False", Reason.WARMING_UP, "training steps are seen; their rate is not known yet")
+    if job.spec.workload_ref is not None:
+        text = "chips are measured by the cluster's exporters; steps are not, since the pods have no profiler"
+        return Statement("False", Reason.EXPORTERS_ALONE, text)
     notes = _notes(job) if job.spec.profiling.mode is not Switch.OFF else ()
     if notes:
         return _noted(notes[0])

@@ -1,0 +1,49 @@
+"""What is said of an adopted object whose pods have no profiler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rightpool.api.account import Account
+from rightpool.api.conditions import ConditionType
+from rightpool.planning.jobs.job import Job
+from rightpool.profiles.bottleneck import Bottleneck
+from rightpool.profiles.diagnosis import diagnose
+from rightpool.profiles.profile import Reading
+from rightpool.profiles.sample import Field, Quality
+from rightpool.reporting.status import draft_status
+from rightpool.reporting.stored_job import StoredJob, packed
+from tests.unit.planning.jobs import NOW, changed, running
+from tests.unit.planning.test_only_watched import seen_running
+from tests.unit.prediction.fixtures import A100_CHIP
+from tests.unit.reporting.test_conditions import ALONE, condition_of, context
+
+CHIPS = {Field.CHIP_BUSY: 0.98, Field.COMPUTE_ACTIVE: 0.8, Field.MATRIX_ACTIVE: 0.1, Field.MEMORY_BANDWIDTH: 0.85}
+
+
+def by_exporters(job: Job) -> Job:
+    """What DCGM says of chips; of steps nothing is known."""
+    assert job.observed.profile is not None
+    readings = {field: Reading(value, value, value, Quality.MEASURED) for field, value in CHIPS.items()}
+    made = replace(job.observed.profile, readings=readings)
+    account = Account(spent=1.0, since=NOW, cost_per_hour=20.0)
+    return changed(job, profile=made, diagnosis=diagnose(made, A100_CHIP), account=account)
+
+
+def test_what_limits_it_is_shown_and_that_steps_are_not_seen() -> None:
+    job = by_exporters(seen_running())
+    found = condition_of(ConditionType.PROFILED, job, ALONE)
+    assert (found.status, found.reason) == ("False", "ExportersAlone")
+    stored = StoredJob(job=job, status_packed=packed({}), observed_generation=1, resource_version="1")
+    status = draft_status(stored, job, context(job, ALONE)).body
+    assert status["summary"]["bottleneck"] == Bottleneck.MEMORY_BANDWIDTH.value
+    # Of a job that should have the profiler, the columns say nothing.
+    wrapped = by_exporters(running())
+    assert condition_of(ConditionType.PROFILED, wrapped, ALONE).reason == "PartialTelemetry"
+    assert "bottleneck" not in draft_status(stored, wrapped, context(wrapped, ALONE)).body["summary"]
+
+
+def test_where_nothing_covers_its_pods_that_is_said() -> None:
+    job = changed(seen_running(), profile=None, diagnosis=None)
+    found = condition_of(ConditionType.PROFILED, job, ALONE)
+    assert found.reason == "NoTelemetry" and "Job train, which have no profiler" in found.message
