@@ -121,3 +121,7 @@ def test_a_verdict_is_of_its_own_series() -> None:
     found = verify(move, seen, serving(200.0).spec)
     assert (found.verdict, found.throughput) == (Verdict.BETTER, pytest.approx(0.8))
     assert verify(move, seen, training().spec, last=True).verdict is Verdict.WORSE
+
+
+def test_each_kind_of_work_has_its_handover() -> None:
+    assert {type(work) for work in registry.WORKS} == set(handovers.HANDOVERS)

@@ -18,20 +18,6 @@ from rightpool.prediction.columns import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
-    """Where jobs are, one entry a job."""
-
-    places: Sequence[Placement]
-    """The placements."""
-    pool: Ints
-    """Their pools: places among the machines."""
-    option: Ints
-    """Their numbers in the register."""
-    placed: Sequence[Vendor | None]
-    """Whose chips their templates are taken to run on."""
-
-
-@dataclass(frozen=True, slots=True)
 class RowIndex:
     """Rows by job and placement, without those of where the jobs are, where the spec allows them to be there."""
 
@@ -43,34 +29,27 @@ class RowIndex:
     """The gate of the pool that rejects it, by its code in the register."""
     current: Ints
     """For each job what the spec has against where it is, by its code."""
+    places: Sequence[Placement]
+    """Where each job is."""
+    home: Ints
+    """The pools of these placements, places among the machines."""
+    here: Ints
+    """Their numbers in the register."""
 
 
-def origins_of(jobs: Sequence[Job], register: Register) -> Origins:
-    """Where these jobs are. Their pools must be among the machines of the register."""
-    places = [_placement(job) for job in jobs]
-    pools = [register.machines.index[place.pool] for place in places]
-    return Origins(
-        places,
-        np.array(pools, dtype=np.int64),
-        np.array([register.option(place) for place in places], dtype=np.int64),
-        [
-            placed_vendor(job.state.revision, register.machines.pools[pool])
-            for job, pool in zip(jobs, pools, strict=True)
-        ],
-    )
-
-
-def row_index_of(shapes: Sequence[Shape], origins: Origins, register: Register) -> RowIndex:
-    """The rows of jobs of these shapes."""
+def row_index_of(jobs: Sequence[Job], shapes: Sequence[Shape], register: Register) -> RowIndex:
+    """The rows of jobs of these shapes, whose pools must be among the machines of the register."""
     machines = register.machines
+    places = [_placement(job) for job in jobs]
+    homes = np.array([machines.index[place.pool] for place in places], dtype=np.int64)
+    heres = np.array([register.option(place) for place in places], dtype=np.int64)
     templates: dict[tuple[Shape, Vendor], int] = {}
     columns: list[tuple[list[int], list[int], list[bool]]] = []
     gates: dict[tuple[int, int], int] = {}
     chosen, current = [], []
-    columns_of = zip(shapes, origins.places, origins.pool, origins.option, origins.placed, strict=True)
-    for shape, place, home, here, placed in columns_of:
+    for job, shape, place, home, here in zip(jobs, shapes, places, homes.tolist(), heres.tolist(), strict=True):
         pool = machines.pools[home]
-        vendor = home_vendor(shape, machines.pools, placed)
+        vendor = home_vendor(shape, machines.pools, placed_vendor(job.state.revision, pool))
         number = templates.get((shape, vendor))
         if number is None:
             number = templates[shape, vendor] = len(columns)
@@ -91,16 +70,18 @@ def row_index_of(shapes: Sequence[Shape], origins: Origins, register: Register) 
     offsets = np.cumsum(lengths) - lengths
     template = np.array(chosen, dtype=np.int64)
     counts = lengths[template]
-    job = np.repeat(np.arange(len(shapes)), counts)
-    at = np.arange(len(job)) - np.repeat(np.cumsum(counts) - counts - offsets[template], counts)
+    row_job = np.repeat(np.arange(len(shapes)), counts)
+    at = np.arange(len(row_job)) - np.repeat(np.cumsum(counts) - counts - offsets[template], counts)
     option, gate_column, elsewhere = (
         np.array([value for column in columns for value in column[part]], dtype=kind)[at]
         for part, kind in ((0, np.int64), (1, np.int64), (2, np.bool_))
     )
     pools = np.array([machines.index[placement.pool] for placement in register.placements], dtype=np.int64)
-    at_home = pools[option] == origins.pool[job]
-    kept = ~(at_home & (elsewhere | ((gate_column == NONE) & (option == origins.option[job]))))
-    return RowIndex(job[kept], option[kept], gate_column[kept], np.array(current, dtype=np.int64))
+    at_home = pools[option] == homes[row_job]
+    kept = ~(at_home & (elsewhere | ((gate_column == NONE) & (option == heres[row_job]))))
+    return RowIndex(
+        row_job[kept], option[kept], gate_column[kept], np.array(current, dtype=np.int64), places, homes, heres
+    )
 
 
 def _placement(job: Job) -> Placement:

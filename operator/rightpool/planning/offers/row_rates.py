@@ -12,7 +12,7 @@ from rightpool.planning.jobs.job import Job, parallelism_of
 from rightpool.planning.judge.crowding import Crowding
 from rightpool.planning.offers.experience import Experience
 from rightpool.planning.offers.register import NONE, Options, Register
-from rightpool.planning.offers.row_index import Origins, RowIndex
+from rightpool.planning.offers.row_index import RowIndex
 from rightpool.planning.work.outlook import pace_of
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import features
@@ -46,7 +46,6 @@ class RowRates:
 
 def row_rates(
     jobs: Sequence[Job],
-    origins: Origins,
     index: RowIndex,
     options: Options,
     measured: Mapping[int, dict[Placement, Experience]],
@@ -60,7 +59,7 @@ def row_rates(
     that comes there.
     """
     machines, count = register.machines, len(jobs)
-    home, here = origins.pool, origins.option
+    home, here = index.home, index.here
     row_job, row_option = index.job, index.option
     everyone = np.arange(count)
     asked = np.flatnonzero(index.gate == NONE)
@@ -77,7 +76,7 @@ def row_rates(
     healthy, doubt_healthy = np.full(count, np.nan), np.full(count, np.nan)
     rates_seen: dict[int, dict[Placement, float]] = {}
     for number, places in measured.items():
-        rate_here, place_here = paces[number][0], origins.places[number]
+        rate_here, place_here = paces[number][0], index.places[number]
         rates_seen[number] = {
             place: rate_here * experience.ratio
             for place, experience in places.items()
@@ -116,7 +115,7 @@ def row_rates(
     )
     made_from = features(
         [job.observed.profile for job in jobs],
-        origins.places,
+        index.places,
         [job.spec.batch for job in jobs],
         machines,
         rates_seen,

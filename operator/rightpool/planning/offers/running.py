@@ -25,7 +25,7 @@ from rightpool.planning.offers.numbers import numbers_of
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
 from rightpool.planning.offers.repair import approaching, repairing
-from rightpool.planning.offers.row_index import origins_of, row_index_of
+from rightpool.planning.offers.row_index import row_index_of
 from rightpool.planning.offers.row_rates import row_rates
 from rightpool.planning.offers.rows import Numbers, Rows
 from rightpool.planning.offers.scores import (
@@ -92,15 +92,14 @@ class _Columns:
     ) -> None:
         self.jobs, self.register, self.now, self.seen = jobs, register, now, seen
         self.machines = register.machines
-        origins = origins_of(jobs, register)
-        self.places, self.home, self.here = origins.places, origins.pool, origins.option
+        index = row_index_of(jobs, shapes, register)
+        self.places, self.home, self.here = index.places, index.home, index.here
         self.waiting = np.array([_number(waiting_for(job), register) for job in jobs], dtype=np.int64)
         self.forced_from = np.array([_number(forced_from(job), register) for job in jobs], dtype=np.int64)
-        index = row_index_of(shapes, origins, register)
         self.job, self.option, self.gate = index.job, index.option, index.gate
         self.options = register.options(now)
         self.tenants, self.often = self._interruptions()
-        rates = row_rates(jobs, origins, index, self.options, self.seen, register, predictor, crowded)
+        rates = row_rates(jobs, index, self.options, self.seen, register, predictor, crowded)
         self.prediction, self.noise, self.rates = rates.prediction, rates.noise, rates.rates
         self.predicted, self.efficiency, self.was_seen = rates.predicted, rates.efficiency, rates.seen
         self.other_program = rates.other_program
