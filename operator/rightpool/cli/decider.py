@@ -1,21 +1,24 @@
 """The decider: planning as it is put together, for the operator, the command line and the benchmarks."""
 
-from collections.abc import Mapping
-from typing import Final
+from functools import cache
 
 from rightpool.api.choices import FleetMode
 from rightpool.planning.allocate.allocator import Allocator
-from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.greedy import GreedyAllocator
 from rightpool.planning.allocate.plan import Plan, plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.prediction.predictor import Predictor
 from rightpool.prediction.step_model import StepModelPredictor
 
-_ALLOCATORS: Final[Mapping[FleetMode, Allocator]] = {
-    FleetMode.OFF: GreedyAllocator(),
-    FleetMode.AUTO: FleetAllocator(),
-}
+
+@cache
+def _allocator(mode: FleetMode) -> Allocator:
+    if mode is FleetMode.OFF:
+        return GreedyAllocator()
+    # Where the policy asks for it alone: to load it is a fiftieth of what `explain` takes.
+    from rightpool.planning.allocate.fleet_allocator import FleetAllocator
+
+    return FleetAllocator()
 
 
 class Decider:
@@ -28,6 +31,6 @@ class Decider:
         self._last: Plan | None = None
 
     def __call__(self, fleet: Fleet) -> Plan:
-        allocator = self._allocator or _ALLOCATORS[fleet.policy.fleet.mode]
+        allocator = self._allocator or _allocator(fleet.policy.fleet.mode)
         self._last = plan(fleet, self._predictor, allocator, self._last)
         return self._last
