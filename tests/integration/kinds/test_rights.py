@@ -12,6 +12,7 @@ from devcluster.spec import DevclusterError
 from rightpool.cluster.client import ClusterClient
 from rightpool.contract import GROUP, LABEL_JOB
 from rightpool.workloads.kinds.job_set import JOB_SETS
+from rightpool.workloads.kinds.train_job import RUNTIMES, TRAIN_JOBS
 from tests.integration.faults.fleet import Body
 
 pytestmark = pytest.mark.cluster
@@ -23,9 +24,14 @@ POD = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image
 @pytest.fixture
 def refusal(own_cluster: Running, client: ClusterClient, namespace: str) -> Any:
     """What a user who may create such objects in this namespace is message; empty where one is taken."""
-    for user, group, resource in (("jobsets", JOB_SETS.group, "jobsets"), ("profiledjobs", GROUP, "profiledjobs")):
+    of_trainer = [TRAIN_JOBS.plural, RUNTIMES.plural]
+    for user, group, resources in (
+        ("jobsets", JOB_SETS.group, ["jobsets"]),
+        ("trainer", TRAIN_JOBS.group, of_trainer),
+        ("profiledjobs", GROUP, ["profiledjobs"]),
+    ):
         about = {"name": user, "namespace": namespace}
-        rule = {"apiGroups": [group], "resources": [resource], "verbs": ["create"]}
+        rule = {"apiGroups": [group], "resources": resources, "verbs": ["create"]}
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user}
         version = {"apiVersion": "rbac.authorization.k8s.io/v1"}
         own_cluster.kubectl.apply(
@@ -62,6 +68,39 @@ def job_set(about: Body | None = None, job: Body | None = None, pod: Body | None
 def test_nobody_else_gives_a_jobset_the_labels_of_a_profiledjob(refusal: Any, forged: Body) -> None:
     assert "are for JobSets that a ProfiledJob becomes" in refusal("jobsets", job_set(**forged))
     assert refusal("jobsets", job_set()) == ""
+
+
+def runtime(about: Body | None = None, job: Body | None = None, pod: Body | None = None) -> Body:
+    kind = {"apiVersion": RUNTIMES.api_version, "kind": RUNTIMES.kind, "metadata": {"name": "forged"}}
+    return {**kind, "spec": {"template": {"metadata": about or {}, "spec": job_set(job=job, pod=pod)["spec"]}}}
+
+
+def train_job(about: Body | None = None, patch: Body | None = None) -> Body:
+    kind = {
+        "apiVersion": TRAIN_JOBS.api_version,
+        "kind": TRAIN_JOBS.kind,
+        "metadata": {"name": "forged", **(about or {})},
+    }
+    patched = {"manager": "example.com/me", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [patch]}}}}
+    spec = {"runtimeRef": {"kind": RUNTIMES.kind, "name": "none"}, "runtimePatches": [patched] if patch else []}
+    return {**kind, "spec": spec}
+
+
+@pytest.mark.usefixtures("trainer")
+def test_nobody_else_gives_a_trainjob_or_its_runtime_the_labels_of_a_profiledjob(refusal: Any) -> None:
+    words = "are for TrainJobs that a ProfiledJob becomes"
+    for forged in ({"about": LABELS}, {"job": LABELS}, {"pod": LABELS}):
+        assert words in refusal("trainer", runtime(**forged))
+    assert refusal("trainer", runtime()) == ""
+    pods = {"name": "workers", "template": {"spec": {"template": {"metadata": LABELS}}}}
+    for body in (
+        train_job(LABELS),
+        train_job(patch=pods),
+        train_job(patch={"name": "n", "template": {"metadata": LABELS}}),
+    ):
+        assert words in refusal("trainer", body)
+    plain = refusal("trainer", train_job())
+    assert words not in plain and "must be created before the TrainJob" in plain, "Trainer itself has looked at it"
 
 
 def test_who_may_not_create_jobsets_may_not_have_them_created(refusal: Any) -> None:

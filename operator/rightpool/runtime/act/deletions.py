@@ -35,8 +35,8 @@ class Deletions:
     def delete(self, resource: Resource, body: Mapping[str, Any]) -> None:
         """Delete exactly this version of the object.
 
-        A child goes when its pods have gone. One with a companion goes first: Trainer makes a TrainJob's JobSet anew
-        as long as there is the TrainJob.
+        A child goes when its pods have gone. One with a companion goes first: Trainer's webhook refuses each update of
+        a TrainJob whose runtime is gone, also the one that ends a deletion in the foreground.
         """
         metadata, kind = meta(body), kind_at(resource)
         propagation = "Foreground" if kind is None or kind.companion is None else "Background"
