@@ -161,6 +161,7 @@ class Reason(StrEnum):
     NOT_CHECKPOINTABLE = "NotCheckpointable"  # checkpoint.mode is None
     ADAPTATION_OFF = "AdaptationOff"  # adaptation.mode is Off
     POLICY_RECOMMEND_ONLY = "PolicyRecommendOnly"  # the effective mode is Recommend: the decision is only recorded
+    RELEASED = "Released"  # the user has it put back as it was, by `rightpool release`
     CHANGE_REFUSED = "ChangeRefused"  # the object can't become the Revision, by the API server or by its kind
     ADOPTION_RECOMMEND_ONLY = "AdoptionRecommendOnly"  # adoption.change is Recommend: nothing is done to the object
     AWAITING_APPROVAL = "AwaitingApproval"  # adaptation.requireApproval, and the annotation does not name the decision

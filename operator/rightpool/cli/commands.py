@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "pools": ("rightpool.cli.pools", "the pools, with chips, prices and what is free"),
     "calibrate": ("rightpool.cli.calibrate.command", "measure what the chips of a pool can do"),
     "recommend": ("rightpool.cli.recommend", "which jobs should be moved where, the largest saving first"),
+    "release": ("rightpool.cli.release", "put an adopted object back as it was, and let go of it"),
     "approve": ("rightpool.cli.approve", "approve a recommendation, so that the operator carries it out"),
     "trace": ("rightpool.cli.trace", "what a step spends its time on, operation by operation"),
     "history": ("rightpool.cli.history", "what was moved, what it promised and what it delivered"),

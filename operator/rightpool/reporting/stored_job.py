@@ -22,7 +22,7 @@ from rightpool.api.units import read_unix_time
 from rightpool.api.value_object import value_object
 from rightpool.api.working_memory import without_working_memory
 from rightpool.api.workload import JobWorkload, Workload
-from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
+from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_RELEASE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
 from rightpool.hardware.node_needs import NO_NEEDS, Aspect, NodeNeeds, Terms, claims_of
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
@@ -197,6 +197,7 @@ def read_job(
         needs=needs,
         variants=variants,
         approved=None if approved is None else str(approved).strip(),
+        releasing=spec.workload_ref is not None and ANNOTATION_RELEASE in annotations,
         trace_request=None if traced is None else read_request(str(traced)),
         invalid=invalid,
         unreadable=unreadable,

@@ -135,19 +135,13 @@ def resumed(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
     return _merged(result, kind.suspension(False, _held_at(body)))
 
 
-def released(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
-    """The object without a note of ours: as it was before it was first changed, or as its user has edited it since. It
-    has to be suspended for that where it was changed. Where it is held it runs again."""
-    original = original_of(body)
-    result = copy.deepcopy(dict(body))
-    if original is not None and not edited(kind, body):
-        result = put_back(body, original)
-        if is_held(body):
-            result = _merged(result, kind.suspension(False, original.placement))
-    else:
-        result = resumed(kind, body)
-    for name in (ANNOTATION_ORIGINAL, ANNOTATION_HELD, LABEL_REVISION):
-        _annotate(result, name, None)
+def let_go(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
+    """The object where it is, running if it was held. Where it is what it was, nothing of the operator is left on it;
+    else the note of that is, so that it can be put back by hand."""
+    result, original = resumed(kind, body), original_of(body)
+    if original is None or edited(kind, body) or original.fields == kind.settings(body):
+        for name in (ANNOTATION_ORIGINAL, LABEL_REVISION):
+            _annotate(result, name, None)
     return result
 
 

@@ -12,7 +12,7 @@ from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.client import MERGE_CONTENT
 from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
-from rightpool.contract import LABEL_ADOPT, LABEL_REVISION
+from rightpool.contract import ANNOTATION_RELEASE, LABEL_ADOPT, LABEL_REVISION
 from rightpool.workloads.in_place import is_held, original_of
 from rightpool.workloads.kinds.job_set import JOB_SETS
 from rightpool.workloads.kinds.registry import KINDS
@@ -149,6 +149,25 @@ def test_what_does_not_start_there_comes_back_as_it_was(
     body = one.body
     assert one.untouched(body) and not is_held(body)
     assert body["metadata"]["annotations"][LABEL_REVISION] == "3"
+
+
+def test_released_it_is_what_it_was(site: Site, mine: Callable[..., Mine]) -> None:
+    site.operate()
+    one = mine()
+    one.adopt()
+    one.send(A10G)
+    eventually(lambda: one.runs_on(A10G) and one.placed(A10G, 2), "it has moved")
+    one.send(A10G)
+    eventually(lambda: one.tenant.phase("llm") in (None, "WarmingUp", "Verifying"), "it has arrived")
+    one.tenant.client.request(
+        "PATCH",
+        PROFILED_JOBS.path(one.tenant.namespace, "llm"),
+        body={"metadata": {"annotations": {ANNOTATION_RELEASE: "true"}}},
+        content=MERGE_CONTENT,
+    )
+    eventually(lambda: one.runs_on(A100) and not one.placed(A100), "it is back, and its ProfiledJob is gone")
+    eventually(lambda: not one.body["metadata"].get("annotations"), "nothing is left on it")
+    assert one.untouched()
 
 
 def drained(one: Mine) -> None:

@@ -14,9 +14,10 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
+from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState
-from rightpool.planning.moves.commands import Adopt, ChangeObject, CheckObject, HoldObject, commands
+from rightpool.planning.moves.commands import Adopt, ChangeObject, CheckObject, HoldObject, LetGo, commands
 from tests.unit.planning.jobs import NOW, changed, running
 from tests.unit.planning.test_only_watched import step, watched
 
@@ -120,3 +121,45 @@ def test_what_is_refused_in_the_end_goes_back() -> None:
 def test_whatever_is_wrong_with_its_job_it_does_not_stay_suspended(fields: dict[str, Any]) -> None:
     job = moving(Phase.DRAINING, HELD)
     assert commands(changed(job, **fields)) == (ChangeObject(job.state.revision),)
+
+
+# --- release ---------------------------------------------------------------------------------------------------------
+
+
+def releasing(seen: RevisionState = RUNS, original: Placement | None = PLACED, **fields: Any) -> Job:
+    """At four A100, and once on A10G."""
+    made = watched().model_copy(update={"adoption": Adoption(change=AdoptionChange.SUSPEND)})
+    job = replace(running(made=made), releasing=True)
+    assert job.state.revision is not None
+    adopted = Adopted("u", 1, job.state.revision.placement, original)
+    return changed(job, adopted=adopted, revisions={1: seen}, **fields)
+
+
+def test_who_releases_it_waits_for_no_verdict() -> None:
+    job = replace(moving(Phase.WARMING_UP, replace(RUNS, revision=2)), releasing=True)
+    assert step(job).state.migration is None
+    assert step(replace(job, releasing=False)).state.migration is not None
+
+
+def test_what_is_released_goes_home_first() -> None:
+    job = releasing()
+    assert LetGo() not in commands(job)
+    going = step(job).state
+    assert going.migration is not None and going.migration.target.placement == PLACED
+    assert (going.migration.reason, going.migration.demanded) == (Reason.RELEASED, True)
+    begun = step(changed(job, migration=going.migration, object_checked=going.migration.target.revision))
+    assert begun.state.migration is not None and begun.state.migration.phase is Phase.CHECKPOINTING
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        releasing(original=None),
+        releasing(original=running().state.revision.placement),  # type: ignore[union-attr]
+        releasing(replace(RUNS, suspended=True)),
+    ],
+    ids=["never changed", "at home", "suspended by its user"],
+)
+def test_what_has_nothing_to_go_back_to_is_let_go_of(job: Job) -> None:
+    assert step(job).state.migration is None
+    assert commands(job) == (Adopt(), LetGo())

@@ -19,18 +19,18 @@ from rightpool.workloads.in_place import (
     edited,
     held,
     is_held,
+    let_go,
     moved,
     operations,
     original_of,
     put,
-    released,
     resumed,
 )
 from rightpool.workloads.kinds.kind import Kind, Unable
 from rightpool.workloads.kinds.registry import KINDS
 from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL, LABEL_QUEUE
 from rightpool.workloads.template import InvalidTemplate
-from tests.unit.workloads.kinds.test_contract import Body, each_kind, of
+from tests.unit.workloads.kinds.test_contract import Body, of
 from tests.unit.workloads.samples import GPU_POOL, OWNER, ref
 
 A100: Final = replace(
@@ -46,6 +46,7 @@ ALLOWED: Final = {
     "jobSet": r"/spec/(suspend|replicatedJobs/\d/template/spec/template/"
     r"(metadata(/labels.*)?|spec/(nodeSelector|tolerations).*))",
 }
+each_movable = pytest.mark.parametrize("field", ALLOWED)
 NOTES: Final = r"/metadata/annotations(/rightpool\.dev~1(held|original|revision))?"
 FENCE: Final = ["/metadata/uid", "/metadata/resourceVersion"]
 HERE, THERE = ref(2, 2, revision=1), ref(2, 2, revision=2, pool="a100")
@@ -73,7 +74,7 @@ def patched(body: Body, patch: list[Body]) -> Body:
     return result
 
 
-@each_kind
+@each_movable
 def test_a_move_and_the_way_back_touch_what_is_allowed_alone(field: str) -> None:
     kind, before = mine(field)
     stopped = held(kind, before, HERE, GPU_POOL)
@@ -93,7 +94,7 @@ def test_a_move_and_the_way_back_touch_what_is_allowed_alone(field: str) -> None
     assert back["spec"] == before["spec"], "no field is lost"
 
 
-@each_kind
+@each_movable
 def test_each_write_can_be_repeated(field: str) -> None:
     kind, before = mine(field)
     stopped = held(kind, before, HERE, GPU_POOL)
@@ -103,7 +104,7 @@ def test_each_write_can_be_repeated(field: str) -> None:
     assert moved(kind, stopped, THERE, A100) == there, "it does not depend on what was tried"
 
 
-@each_kind
+@each_movable
 def test_there_it_is_where_it_should_be(field: str) -> None:
     kind, before = mine(field)
     there = moved(kind, held(kind, before, HERE, GPU_POOL), THERE, A100)
@@ -120,16 +121,16 @@ def test_there_it_is_where_it_should_be(field: str) -> None:
     assert original_of({"metadata": {"annotations": {ANNOTATION_ORIGINAL: "{"}}}) is None
 
 
-@each_kind
+@each_movable
 def test_what_its_user_suspended_is_not_ours_to_resume(field: str) -> None:
     kind, body = mine(field)
     put(body, "/spec/suspend", True)
     assert held(kind, body, HERE, GPU_POOL) == body
     assert moved(kind, body, THERE, A100) == body
-    assert released(kind, body) == body
+    assert let_go(kind, body) == body
 
 
-@each_kind
+@each_movable
 def test_what_its_user_resumed_stays_where_it_is(field: str) -> None:
     kind, before = mine(field)
     stopped = held(kind, before, HERE, GPU_POOL)
@@ -138,7 +139,7 @@ def test_what_its_user_resumed_stays_where_it_is(field: str) -> None:
     assert result["spec"] == before["spec"] and not is_held(result)
 
 
-@each_kind
+@each_movable
 def test_what_its_user_edits_meanwhile_is_resumed_as_he_wrote_it(field: str) -> None:
     kind, before = mine(field)
     stopped = held(kind, before, HERE, GPU_POOL)
@@ -153,19 +154,22 @@ def test_what_its_user_edits_meanwhile_is_resumed_as_he_wrote_it(field: str) -> 
     assert again is not None and again.fields[pointer] == {"mine": "alone"}
 
 
-@each_kind
-def test_released_it_is_what_it_was(field: str) -> None:
+@each_movable
+def test_let_go_of_it_runs_where_it_is(field: str) -> None:
     kind, before = mine(field)
     stopped = held(kind, before, HERE, GPU_POOL)
-    assert released(kind, stopped) == before == released(kind, before)
-    there = held(kind, moved(kind, stopped, THERE, A100), THERE, A100)
-    assert released(kind, there) == before
-    lost = copy.deepcopy(there)
+    assert let_go(kind, stopped) == before == let_go(kind, before), "where it was nothing is left on it"
+    there = moved(kind, stopped, THERE, A100)
+    gone = let_go(kind, held(kind, there, THERE, A100))
+    assert gone == there, "elsewhere the note stays, by which it can be put back"
+    back = moved(kind, held(kind, there, THERE, A100), replace(HERE, revision=3), GPU_POOL)
+    assert let_go(kind, back) == before
+    lost = copy.deepcopy(stopped)
     del lost["metadata"]["annotations"][ANNOTATION_ORIGINAL]
-    assert not is_held(released(kind, lost)) and not kind.observe(resumed(kind, lost)).suspended
+    assert not is_held(let_go(kind, lost)) and not kind.observe(resumed(kind, lost)).suspended
 
 
-@each_kind
+@each_movable
 def test_what_another_controls_is_not_suspended(field: str) -> None:
     kind, body = mine(field)
     queued = copy.deepcopy(body)
@@ -177,7 +181,7 @@ def test_what_another_controls_is_not_suspended(field: str) -> None:
         held(kind, body, HERE, GPU_POOL)
 
 
-@each_kind
+@each_movable
 def test_its_users_own_selector_is_kept(field: str) -> None:
     kind, body = mine(field)
     [pointer] = [pointer for pointer in kind.settings(body) if pointer.endswith("/nodeSelector")]

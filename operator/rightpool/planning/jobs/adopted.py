@@ -31,6 +31,9 @@ class Adopted:
     placement: Placement | None
     """Where its pods are; None where none has a node of a pool, or they are in several pools."""
 
+    original: Placement | None = None
+    """Where it was before the operator first changed it. None: it was not changed, or its user has changed it since."""
+
     note: str | None = None
     """What it was before the operator first changed it, as its annotation has it."""
 

@@ -152,6 +152,9 @@ class Job:
     approved: str | None = None
     """The decision id in the approval annotation."""
 
+    releasing: bool = False
+    """Whether the annotation asks to put its object back as it was, and to let go of it."""
+
     trace_request: TraceRequest | None = None
     """The trace that the annotation asks for."""
 

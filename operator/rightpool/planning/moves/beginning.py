@@ -65,10 +65,10 @@ def begin(job: Job, migration: Migration, assessment: Assessment | None, edited:
     whether the workload is another than was planned."""
     if edited or job.spec.suspend:
         return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
-    if assessment is not None and assessment.withdrawn:
+    if assessment is not None and assessment.withdrawn and migration.reason is not Reason.RELEASED:
         # Time has passed since the decision was written (an approval may take days), and others were served meanwhile.
         return end_migration(job, migration, Outcome.HELD, Reason.SUPERSEDED, now)
-    if migration.action is Action.UPDATE:
+    if migration.action is Action.UPDATE and job.spec.workload_ref is None:
         if not job.observed.template_checked:
             return job
         refusal = job.observed.refusal
@@ -88,7 +88,8 @@ def begin(job: Job, migration: Migration, assessment: Assessment | None, edited:
     if refused is not None:
         migration = replace(migration, message=refused.message)
         return end_migration(job, migration, Outcome.HELD, Reason.INVALID_VARIANT, now)
-    if job.awaits_approval or (assessment is not None and assessment.waits_for is not None):
+    waits = assessment is not None and assessment.waits_for is not None and migration.reason is not Reason.RELEASED
+    if job.awaits_approval or waits:
         return job
     return handover_of(job).begin(job, replace(migration, last_rate=job.observed.last_rate), now)
 

@@ -9,6 +9,7 @@ from rightpool.api.value_object import value_object
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.handovers import handover_of
+from rightpool.planning.moves.release import way_home
 
 
 @value_object
@@ -104,8 +105,14 @@ class CheckObject:
     """Where it would go."""
 
 
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """The ProfiledJob is deleted, and the label taken off its object that would make another one."""
+
+
 Command = (
     Adopt
+    | LetGo
     | HoldObject
     | ChangeObject
     | CheckObject
@@ -169,6 +176,8 @@ def commands(job: Job) -> tuple[Command, ...]:
 def _to_object(job: Job) -> tuple[Command, ...]:
     """What is asked of an object that somebody else has made, once it is found."""
     here, migration, pause = job.state.revision, job.state.migration, job.state.pause
+    if job.releasing and migration is None and way_home(job) is None:
+        return (*_resumed(job), LetGo())
     if here is None or job.spec.only_watched:
         return tuple(_resumed(job))
     if here not in handover_of(job).there(here, migration) or (pause is not None and pause.stopping):

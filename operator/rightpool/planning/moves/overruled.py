@@ -40,6 +40,8 @@ def _act_of_user(job: Job, migration: Migration, found: RevisionState | None) ->
         return UserAct.RESUMED
     if found.held and found.edited:
         return UserAct.CHANGED
+    if job.releasing and migration.reason is not Reason.RELEASED and migration.phase is not Phase.DRAINING:
+        return UserAct.RELEASED
     changed = found.revision == migration.target.revision
     if migration.phase is Phase.STARTING and not (found.held or changed):
         return UserAct.RESUMED

@@ -177,6 +177,7 @@ class UserAct(StrEnum):
     RESUMED = "resumed"
     CHANGED = "changed"
     KEPT = "kept"
+    RELEASED = "released"
 
 
 @dataclass(frozen=True, slots=True)

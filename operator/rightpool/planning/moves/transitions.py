@@ -31,6 +31,7 @@ from rightpool.planning.moves.following import followed, with_note
 from rightpool.planning.moves.handovers import handover_of
 from rightpool.planning.moves.overruled import with_users_word
 from rightpool.planning.moves.pauses import with_pause
+from rightpool.planning.moves.release import with_way_home
 from rightpool.planning.moves.rescues import with_rescue
 from rightpool.planning.moves.setback import FailedWhenSaving
 from rightpool.planning.moves.trace import abandoned, with_trace
@@ -84,6 +85,8 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
     if job.state.migration is not None:
         return _step(job, job.state.migration, assessment, policy, now)
     job = with_size_measured(_running(with_pause(job, now), now))
+    if job.releasing:
+        return with_way_home(job, now)
     if assessment is None or job.stops:
         return job
     return with_decision(_allowed(job, assessment), assessment, now, why)
@@ -163,7 +166,7 @@ def _step(
         return begin(job, migration, assessment, edited, now)
     handover = handover_of(job)
     if migration.phase in handover.phases:
-        taken = assessment is not None and assessment.withdrawn
+        taken = assessment is not None and assessment.withdrawn and migration.reason is not Reason.RELEASED
         return handover.step(job, migration, edited, taken, now)
     awaits_verdict = migration.promises and not migration.rolling_back
     if edited or (job.spec.suspend and not awaits_verdict):

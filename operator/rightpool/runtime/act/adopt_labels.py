@@ -27,7 +27,7 @@ from rightpool.runtime.act.adoption import controlled_text, mark
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.observe.facts import ChildFacts, meta
 from rightpool.runtime.observe.store import Store
-from rightpool.workloads.in_place import operations, resumed
+from rightpool.workloads.in_place import let_go, operations
 from rightpool.workloads.kinds.registry import child_resources
 from rightpool.workloads.metadata import controller_reference
 
@@ -160,12 +160,11 @@ class AdoptLabels:
             body = self._client.get(resource, child.name, child.namespace)
             if meta(body)["uid"] == child.uid and (meta(body).get("labels") or {}).get(LABEL_JOB) == child.job:
                 self._fence.leader()
-                self._store.assume(resource, mark(self._client, resource, body, None, None))
-                # What the operator has suspended nobody else would resume.
-                body = self._client.get(resource, child.name, child.namespace)
-                patch = operations(body, resumed(child.kind, body))
+                # What the operator has suspended nobody else would resume, and without its mark it is not seen.
+                patch = operations(body, let_go(child.kind, body))
                 if patch:
-                    self._store.assume(resource, self._client.patch(resource, child.name, child.namespace, patch))
+                    body = self._client.patch(resource, child.name, child.namespace, patch)
+                self._store.assume(resource, mark(self._client, resource, body, None, None))
 
     def _say(self, resource: Resource, body: Mapping[str, Any], reason: Reason, note: str) -> None:
         about = meta(body)

@@ -31,6 +31,7 @@ from rightpool.planning.moves.commands import (
     EndRevision,
     EnsureRevision,
     HoldObject,
+    LetGo,
     RequestTrace,
 )
 from rightpool.runtime.act.adoption import Adopter
@@ -134,6 +135,8 @@ class Executor:
         """Whether the cluster, according to the store, does not comply with the command yet. Sends no request."""
         if isinstance(command, Adopt):
             return self._adopter.needed(job)
+        if isinstance(command, LetGo):
+            return True
         if isinstance(command, HoldObject | ChangeObject | CheckObject):
             return self.objects.needed(job, command)
         if self._not_installed(job) is not None:
@@ -181,6 +184,8 @@ class Executor:
         """Whether anything was left to do."""
         if isinstance(command, Adopt):
             return self._adopter.adopt(job, command)
+        if isinstance(command, LetGo):
+            return self.objects.let_go(job, command)
         if isinstance(command, HoldObject | ChangeObject | CheckObject):
             return self.objects.carry_out(job, command, pools)
         if isinstance(command, EnsureRevision):

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from rightpool.api.conditions import Reason
-from rightpool.cluster.client import ClusterClient
+from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import Forbidden, Invalid, NotFound
-from rightpool.cluster.resources import PODS
+from rightpool.cluster.resources import PODS, PROFILED_JOBS
+from rightpool.contract import FIELD_MANAGER, LABEL_ADOPT
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal
-from rightpool.planning.moves.commands import ChangeObject, CheckObject, HoldObject
+from rightpool.planning.moves.commands import ChangeObject, CheckObject, HoldObject, LetGo
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.template_checks import refused_as_new
 from rightpool.runtime.observe.facts import ChildFacts, member_facts, meta
@@ -86,6 +88,21 @@ class Objects:
         if isinstance(command, HoldObject):
             return self._hold(job, command, child, body, pools)
         return self._change(job, command, child, body, pools)
+
+    def let_go(self, job: Job, command: LetGo) -> bool:
+        """Delete the ProfiledJob; its object is resumed where it is held, and loses its marks, when that is gone."""
+        child = self._store.adopted_by(job.key, job.uid)
+        self._fence.persisted(job, command)
+        if child is not None and child.adopted is not None and child.adopted.asked is not None:
+            path = child.kind.resource.path(child.namespace, child.name)
+            patch = {"metadata": {"uid": child.uid, "labels": {LABEL_ADOPT: None}}}
+            query = {"fieldManager": FIELD_MANAGER}
+            answer = self._client.request("PATCH", path, query=query, body=patch, content=MERGE_CONTENT)
+            self._store.assume(child.kind.resource, answer)
+        with suppress(NotFound):
+            self._client.delete(PROFILED_JOBS, job.key.name, job.key.namespace, uid=job.uid)
+        logger.info("released %s", job.spec.workload_ref, extra={"job": str(job.key)})
+        return True
 
     def _check(
         self, job: Job, command: CheckObject, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]

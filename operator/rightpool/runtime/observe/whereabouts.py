@@ -25,7 +25,9 @@ def found_at(
     alive = [pod for pod in pods if not pod.done and pod.node is not None]
     pools, about = _pools(alive, inventory), child.adopted
     assert about is not None
-    seen = Adopted(child.uid, child.revision, None, about.note, "=".join(about.members))
+    before = None if about.original is None or about.edited else about.original.placement
+    members = "=".join(about.members)
+    seen = Adopted(child.uid, child.revision, None, before, about.note, members)
     if len(pools) > 1:
         message = (
             f"pods of {job.spec.workload_ref} run in pools {' and '.join(sorted(pools))}, and one job is looked at in "
