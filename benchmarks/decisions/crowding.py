@@ -18,11 +18,11 @@ SHARED: Final = 3
 At 80% of the price four of them save 8% there, and five lose 3%."""
 
 
-def slowing(noise: str, seed: int, count: int) -> Counts:
+def slowing(noise: str, seed: int, count: int, hours: float = HOURS) -> Counts:
     """A day, with the limits that a fleet has by default. As many jobs as are right go to the cheaper pool and stay
     there; few find out by themselves that they are one too many."""
     pools = [pool("home", CHIP, 3.00), pool("shared", CHIP, 2.40)]
-    maker, trace = Maker(seed, noise, pools, HOURS, step=STEP), Trace()
+    maker, trace = Maker(seed, noise, pools, hours, step=STEP), Trace()
     simulator = world(pools, {"defaultAdaptationMode": "Auto"})
     simulator.watch = trace
     jobs = [maker.job("home", 4, adaptation=OFTEN, profiling=PROFILED) for _ in range(count)]
@@ -42,7 +42,7 @@ def slowing(noise: str, seed: int, count: int) -> Counts:
         usual = job.rate
         job.rate = lambda place, usual=usual: usual(place) * (share() if place.pool == "shared" else 1.0)  # type: ignore[misc]
     simulator.add(jobs)
-    simulator.run(BEGAN + HOURS * HOUR)
+    simulator.run(BEGAN + hours * HOUR)
     back = sum(any(moved.rolled_back for moved in trace.left[job.job.key]) for job in jobs)
     counted = saved(simulator, jobs)
     return {

@@ -416,3 +416,22 @@ def test_goodput_does_not_depend_on_the_speed_of_the_job(factor: float) -> None:
     job = job.with_state(replace(job.state, progress=written))
     useful = progress_of(job, world.now).useful_seconds
     assert useful == pytest.approx(world.job.state.account.settled(world.now).chip_seconds, rel=0.02)
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+def test_what_was_promised_tells_nothing_where_others_have_shown_that_the_pool_does_not_keep_it(crowded: bool) -> None:
+    world = counting()
+    world.rates = {"a100": 1000.0, "a10g": 810.0}
+    go(world, A10G, A100)
+    shown = decide(Action.KEEP, A10G, 810.0)
+    shown.crowded = crowded
+    for _ in range(240):
+        world.live(60.0)
+        world.cycle(shown)
+    there = world.job.state.account.counterfactual
+    assert there is not None and there.speed is not None
+    promised, measured = 1000.0 / 900.0, 1000.0 / 810.0
+    if crowded:
+        assert there.speed == pytest.approx(measured, rel=0.02)
+    else:
+        assert promised < there.speed < 0.99 * measured

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.decisions.afterwards import fading, gone, growing, learning, mistyped
+from benchmarks.decisions.crowding import slowing
 
 
 def test_jobs_come_back_from_a_pool_that_fades_after_their_verdicts() -> None:
@@ -26,6 +27,13 @@ def test_a_batch_that_grows_around_a_move_is_no_saving() -> None:
 
 def test_jobs_go_home_once_their_pool_is_back() -> None:
     assert gone("quiet", 1, 2)["jobs home 3 h after their pool was gone"] == [(2, 2)]
+
+
+def test_jobs_that_slow_each_other_on_a_pool_go_there_one_after_another() -> None:
+    counts = slowing("quiet", 1, 8, hours=6.0)
+    assert counts["jobs back that slow each other"] == [(0, 8)]
+    booked, true = (sum(side) for side in zip(*counts["saved where jobs slow each other"], strict=True))
+    assert 0.0 < booked == pytest.approx(true, rel=0.10)
 
 
 def test_moves_of_jobs_that_wait_move_none_that_compute() -> None:
