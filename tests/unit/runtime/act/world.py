@@ -95,6 +95,13 @@ class Cluster:
         about = {**new["metadata"], "annotations": annotations, "managedFields": owned}
         return self.put(resource, {**new, "metadata": about, "spec": {**new.get("spec", {}), **spec}})
 
+    def replace(self, resource: Resource, body: Mapping[str, Any]) -> Body:
+        name = body["metadata"]["name"]
+        if body["metadata"]["resourceVersion"] != self.objects[resource, name]["metadata"]["resourceVersion"]:
+            raise Conflict("another version")
+        self.writes.append(f"replace {resource.kind} {name}")
+        return self.put(resource, body)
+
     def delete(self, resource: Resource, name: str, namespace: str | None = None, **conditions: Any) -> None:
         self.requests.append(f"DELETE {resource.plural}")
         assert conditions["uid"], "only what was looked at may be deleted"
