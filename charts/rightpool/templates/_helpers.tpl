@@ -36,10 +36,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- /* What is done in the namespaces that are looked after. */ -}}
 {{- define "rightpool.namespacedRules" -}}
-# Those of objects with the label rightpool.dev/adopt are made, and go with the label.
+# Those of objects with the label rightpool.dev/adopt are made, follow the label, and go with it.
 - apiGroups: [rightpool.dev]
   resources: [profiledjobs]
-  verbs: [get, list, watch, create, delete]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [rightpool.dev]
   resources: [profiledjobs/status]
   verbs: [patch]

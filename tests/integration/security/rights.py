@@ -21,7 +21,7 @@ SECURITY: Final = Path(__file__).parents[3] / "docs" / "security.md"
 # tests/integration/runtime/test_adoption.py.
 UNASKED: Final = frozenset(
     {("rightpool.dev", "profiledjobs/finalizers", "update"), ("", "events", "patch"), ("", "events", "list")}
-    | {("rightpool.dev", "profiledjobs", verb) for verb in ("create", "delete")}
+    | {("rightpool.dev", "profiledjobs", verb) for verb in ("create", "patch", "delete")}
     | {("kueue.x-k8s.io", "workloads", verb) for verb in ("list", "patch")}
     | {("resource.k8s.io", resource, "list") for resource in ("resourceslices", "resourceclaims")}
     | {("jobset.x-k8s.io", "jobsets", verb) for verb in ("get", "watch", "create", "patch", "delete")}

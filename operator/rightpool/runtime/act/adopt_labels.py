@@ -94,12 +94,11 @@ class AdoptLabels:
         known = self._store.job(JobKey(str(about["namespace"]), name))
         ref = None if known is None else known.job.spec.workload_ref
         if value not in CHANGES:
-            words = " or ".join(CHANGES)
-            self._say(resource, body, Reason.ADOPT_LABEL_UNKNOWN, f"label {LABEL_ADOPT} is {value}: write {words}")
+            self._say(resource, body, *_meaningless(value))
         elif owner:
             self._say(resource, body, Reason.WORKLOAD_CONTROLLED, controlled_text(f"{resource.kind} {name}", owner))
         elif PROFILED_JOB_NAME.fullmatch(name) is None:
-            text = f"{name} can't be the name of a ProfiledJob, which has at most {MAX_NAME} of a-z, 0-9 and '-'"
+            text = f"its name can't be a ProfiledJob's, which has at most {MAX_NAME} of a-z, 0-9 and '-'"
             self._say(resource, body, Reason.NAME_TAKEN, f"{text}: create one with spec.workloadRef")
         elif known is None:
             self._create(resource, body, CHANGES[value])
@@ -136,9 +135,11 @@ class AdoptLabels:
             with suppress(NotFound):
                 self._client.delete(PROFILED_JOBS, key.name, key.namespace, uid=stored.job.uid)
             logger.info("deleted ProfiledJob %s with its label", key.name, extra={"namespace": key.namespace})
-
         elif stored.controller == child.uid and child.adopted.asked in CHANGES:
             self._follow(stored, CHANGES[child.adopted.asked])
+        elif stored.controller == child.uid and child.adopted.asked is not None:
+            about = {"name": child.name, "namespace": child.namespace, "uid": child.uid}
+            self._say(child.kind.resource, {"metadata": about}, *_meaningless(child.adopted.asked))
 
     def _follow(self, stored: StoredJob, change: AdoptionChange) -> None:
         """The label has another value than when its ProfiledJob was made."""
@@ -176,6 +177,10 @@ class AdoptLabels:
             "uid": str(about["uid"]),
         }
         self._post(Event(regarding, reason.value, "Adopt", note, warning=True))
+
+
+def _meaningless(value: str) -> tuple[Reason, str]:
+    return Reason.ADOPT_LABEL_UNKNOWN, f"label {LABEL_ADOPT} is {value}: write {' or '.join(CHANGES)}, or take it off"
 
 
 def _wish(change: AdoptionChange) -> dict[str, Any]:
