@@ -15,8 +15,8 @@ SECURITY: Final = Path(__file__).parents[3] / "docs" / "security.md"
 
 # Checked by the cluster during other requests, so no own request shows it; and asked only where an Event is repeated
 # for five minutes. Events are listed only where Kubernetes makes no pods. Of Workloads only where Kueue is, and of
-# JobSets and TrainJobs where JobSet and Trainer are, but for whether there are any: see the tests of kueue and kinds.
-# Of slices and claims only where a class of devices names a chip's resource: see
+# JobSets and TrainJobs where JobSet and Trainer are, but for whether there are any of the first kind that is missing:
+# see the tests of kueue and kinds. Of slices and claims only where a class of devices names a chip's resource: see
 # tests/integration/runtime/test_devices.py. ProfiledJobs are made and deleted by a label of other objects alone: see
 # tests/integration/runtime/test_adoption.py.
 UNASKED: Final = frozenset(
@@ -24,7 +24,7 @@ UNASKED: Final = frozenset(
     | {("rightpool.dev", "profiledjobs", verb) for verb in ("create", "patch", "delete")}
     | {("kueue.x-k8s.io", "workloads", verb) for verb in ("list", "patch")}
     | {("resource.k8s.io", resource, "list") for resource in ("resourceslices", "resourceclaims")}
-    | {("jobset.x-k8s.io", "jobsets", verb) for verb in ("get", "watch", "create", "patch", "delete")}
+    | {("jobset.x-k8s.io", "jobsets", verb) for verb in ("get", "list", "watch", "create", "patch", "delete")}
     | {("trainer.kubeflow.org", "trainjobs", verb) for verb in ("get", "watch", "create", "patch", "delete")}
     | {("trainer.kubeflow.org", "trainingruntimes", verb) for verb in ("get", "create", "update")}
     | {("trainer.kubeflow.org", "clustertrainingruntimes", "get")}
