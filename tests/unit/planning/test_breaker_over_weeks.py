@@ -5,7 +5,7 @@ by an operator that was started anew: it knows what pools have kept of the outco
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from random import Random
 
@@ -20,6 +20,8 @@ from tests.unit.planning.jobs import NOW, POOLS, auto_policy
 TICK = 1200.0
 WEEK = 7 * DAY
 LONGEST_VERDICT = 3 * HOUR
+# A pool that others use, of which a few chips more are little.
+USED = {"a10g": replace(POOLS["a10g"], total=64, free=32)}
 AT_ONCE = 10  # the default of maxConcurrentMigrations
 Delivers = Callable[[str, float], bool]
 """Whether a move of a tenant that is judged at this time is found good."""
@@ -53,9 +55,9 @@ def moves(
             made = MoveOutcome(name, move.going.tenant, move.began, move.ends, move.going.size, undone)
             kept["a10g"] = (*kept.get("a10g", ()), MoveOutcome.from_dict(made.to_dict()))
         kept = outcomes_of([], kept, now)
-        breaker = Breaker(kept, POOLS, policy, [move.going for move in under_way], now)
+        breaker = Breaker(kept, USED, policy, [move.going for move in under_way], now)
         for _ in range(AT_ONCE):
-            going = Going("a10g", draw.choice(sizes), f"t{draw.randrange(tenants)}")
+            going = Going("a10g", draw.choice(sizes), f"t{draw.randrange(tenants)}", chips=1)
             if len(under_way) < AT_ONCE and breaker.limit_on(going) is None:
                 breaker.admit(going)
                 under_way.append(Move(going, now, now + draw.uniform(HOUR / 4, LONGEST_VERDICT)))
