@@ -1,4 +1,4 @@
-"""Exchange: an integer program over what the prices leave open, solved by HiGHS where SciPy is installed.
+"""Exchange: an integer program over what the prices leave open, solved by HiGHS.
 
 An option that falls short of its job's best at the prices by more than the plan falls short of the bound is part of no
 better plan. What is left open is little, and solved exactly.
