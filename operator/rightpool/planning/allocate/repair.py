@@ -17,7 +17,8 @@ def repaired(program: AllocationProgram, prices: Floats) -> Ints:
     net = program.worth - prices[program.pool] * program.size
     first, gain = program.favourites(prices)
     takes = np.flatnonzero(first != NOTHING)
-    regret = (gain - program.second(net, first))[takes] / program.size[first[takes]]
+    # Who stays in its pool with fewer chips takes none.
+    regret = (gain - program.second(net, first))[takes] / np.maximum(program.size[first[takes]], 1.0)
     order = takes[np.lexsort((takes, -regret))]
     free = (program.chips - program.used(program.here)).tolist()
     choice = program.here.tolist()
