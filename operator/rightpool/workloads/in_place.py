@@ -47,31 +47,38 @@ class Original(NamedTuple):
         return json.dumps(wire, sort_keys=True, separators=(",", ":"))
 
 
-def original_of(body: Mapping[str, Any]) -> Original | None:
-    """What the object was, by its annotation; None where it has none that can be read."""
+def original_of(kind: Kind[Any], body: Mapping[str, Any]) -> Original | None:
+    """What the object was, by its annotation; None where it has none that can be read.
+
+    Anybody who may edit the object writes into it what he likes, so that it counts where it speaks of the fields that
+    can be changed, and of no others, and each is what the API server would take.
+    """
     text = _annotations(body).get(ANNOTATION_ORIGINAL)
     if text is None:
         return None
     try:
         wire = json.loads(text)
-        return Original(
+        original = Original(
             Placement.from_dict(wire["placement"]), dict(wire["selector"]), dict(wire["fields"]), str(wire["left"])
         )
     except (ValueError, TypeError, KeyError):
         return None
+    known = original.fields.keys() == kind.settings(body).keys()
+    shaped = all(value is None or _shaped(pointer, value) for pointer, value in original.fields.items())
+    return original if known and shaped and _texts(original.selector) else None
 
 
-def with_original(body: Mapping[str, Any], text: str | None) -> Body:
+def with_original(kind: Kind[Any], body: Mapping[str, Any], text: str | None) -> Body:
     """The object with this note of what it was, where it has lost its own."""
     result = copy.deepcopy(dict(body))
-    if text is not None and original_of(body) is None:
+    if text is not None and original_of(kind, body) is None:
         _annotate(result, ANNOTATION_ORIGINAL, text)
     return result
 
 
 def edited(kind: Kind[Any], body: Mapping[str, Any]) -> bool:
     """Whether what was left of the object is not what it is now: its user's change, or that of a tool of his."""
-    original = original_of(body)
+    original = original_of(kind, body)
     return original is None or original.left != _digest(kind.settings(body))
 
 
@@ -109,7 +116,7 @@ def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | 
 
     What was edited meanwhile is resumed as it is. Raises Unable, and InvalidTemplate where the pool contradicts it.
     """
-    original = original_of(body)
+    original = original_of(kind, body)
     if not is_held(body) or not kind.observe(body).suspended or original is None or edited(kind, body):
         return resumed(kind, body)
     result = put_back(body, original)
@@ -127,7 +134,7 @@ def resumed(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
     """The object without the note that it is held, and running if it was held. What it was is forgotten where it was
     edited since: what its user has made of it is what it was, next time."""
     result = copy.deepcopy(dict(body))
-    if original_of(body) is not None and edited(kind, body):
+    if original_of(kind, body) is not None and edited(kind, body):
         _annotate(result, ANNOTATION_ORIGINAL, None)
     if not is_held(body):
         return result
@@ -138,7 +145,7 @@ def resumed(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
 def let_go(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
     """The object where it is, running if it was held. Where it is what it was, nothing of the operator is left on it;
     else the note of that is, so that it can be put back by hand."""
-    result, original = resumed(kind, body), original_of(body)
+    result, original = resumed(kind, body), original_of(kind, body)
     if original is None or edited(kind, body) or original.fields == kind.settings(body):
         for name in (ANNOTATION_ORIGINAL, LABEL_REVISION):
             _annotate(result, name, None)
@@ -234,6 +241,26 @@ def _without(body: Body, kind: Kind[Any], original: Original) -> Body:
         if pointer.endswith("/nodeSelector") and isinstance(selector, Mapping):
             put(body, pointer, {k: v for k, v in selector.items() if original.selector.get(k) != v} or None)
     return body
+
+
+def _shaped(pointer: str, value: Any) -> bool:
+    """Whether a field has the type that Kubernetes has for it."""
+    field = pointer.rpartition("/")[2]
+    if field in ("nodeSelector", "labels"):
+        return _texts(value)
+    if field == "tolerations":
+        return isinstance(value, list) and all(_texts(one, numbers=True) for one in value)
+    if field == "resources":
+        amounts = (value.get(part) or {} for part in ("requests", "limits")) if isinstance(value, dict) else (value,)
+        return all(_texts(one, numbers=True) for one in amounts)
+    if field in ("completions", "parallelism"):
+        return type(value) is int and value > 0
+    return isinstance(value, dict)
+
+
+def _texts(value: Any, *, numbers: bool = False) -> bool:
+    kinds = (str, int) if numbers else str
+    return isinstance(value, dict) and all(isinstance(one, kinds) for one in value.values())
 
 
 def _digest(fields: Mapping[str, Any]) -> str:

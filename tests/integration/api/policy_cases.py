@@ -34,4 +34,11 @@ POLICY_CASES: Final = (
         "spec.circuitBreaker.maxRolledBackShare",
         _SHARE_SAID,
     ),
+    Case(
+        "chips worth less than nothing",
+        POLICY,
+        {"status.chips": [{"pool": "a100", "perChipHour": "-1"}]},
+        "status.chips[0].perChipHour",
+        "must be an amount in dollars, 0 or more, in quotes",
+    ),
 )

@@ -129,7 +129,7 @@ def test_it_moves_where_it_is(site: Site, mine: Callable[..., Mine]) -> None:
     body = one.body
     assert body["metadata"]["uid"] == uid and not is_held(body)
     assert body["metadata"]["annotations"][LABEL_REVISION] == "2"
-    original = original_of(body)
+    original = original_of(one.kind, body)
     assert original is not None and original.placement.pool == A100
     eventually(lambda: (one.tenant.status("llm").get("adopted") or {}).get("original") is not None, "it is kept, too")
     one.tenant.client.delete(PROFILED_JOBS, "llm", one.tenant.namespace)

@@ -9,11 +9,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.contract import LABEL_REVISION
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
+from rightpool.runtime.observe.adopted_facts import adopted_facts
 from rightpool.workloads.in_place import (
     at,
     edited,
@@ -116,9 +119,10 @@ def test_there_it_is_where_it_should_be(field: str) -> None:
     [labels] = [value for pointer, value in settings.items() if pointer.endswith("/labels")]
     assert labels[LABEL_REVISION] == "2"
     assert there["metadata"]["annotations"][LABEL_REVISION] == "2"
-    original = original_of(there)
+    original = original_of(kind, there)
     assert original is not None and original.placement == HERE.placement and not edited(kind, there)
-    assert original_of({"metadata": {"annotations": {ANNOTATION_ORIGINAL: "{"}}}) is None
+    there["metadata"]["annotations"][ANNOTATION_ORIGINAL] = "{"
+    assert original_of(kind, there) is None
 
 
 @each_movable
@@ -150,7 +154,7 @@ def test_what_its_user_edits_meanwhile_is_resumed_as_he_wrote_it(field: str) -> 
     assert at(result, pointer) == {"mine": "alone"}
     assert not kind.observe(result).suspended
     assert {**result["metadata"]["annotations"]} == {"a": "b"}, "and what it was before is what he made of it"
-    again = original_of(held(kind, result, HERE, GPU_POOL))
+    again = original_of(kind, held(kind, result, HERE, GPU_POOL))
     assert again is not None and again.fields[pointer] == {"mine": "alone"}
 
 
@@ -239,3 +243,37 @@ def test_a_held_object_says_so_by_one_annotation() -> None:
     kind, body = mine(next(iter(KINDS)))
     note = held(kind, body, HERE, None)["metadata"]["annotations"][ANNOTATION_HELD]
     assert Placement.from_dict(json.loads(note)) == HERE.placement, "it can be resumed by that alone"
+
+
+JSON: Final = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "8"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["", "a", "key", "limits"]), inner),
+    max_leaves=5,
+)
+
+
+@each_movable
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_forged_note_changes_nothing_else_and_breaks_nothing(field: str, data: st.DataObject) -> None:
+    kind, body = mine(field)
+    pointers = [
+        *kind.settings(body),
+        "",
+        "/spec",
+        "/spec/template/spec/serviceAccountName",
+        "/metadata/labels/x/y",
+        "/spec/a/b",
+    ]
+    stopped = held(kind, body, HERE, GPU_POOL)
+    note = json.loads(stopped["metadata"]["annotations"][ANNOTATION_ORIGINAL])
+    note["fields"] |= data.draw(st.dictionaries(st.sampled_from(pointers), JSON, max_size=4))
+    note["selector"] |= data.draw(st.dictionaries(st.sampled_from(["a", "key"]), JSON, max_size=2))
+    stopped["metadata"]["annotations"][ANNOTATION_ORIGINAL] = json.dumps(note)
+    adopted_facts(kind, stopped, None)
+    try:
+        there = moved(kind, stopped, THERE, A100)
+    except (Unable, InvalidTemplate):
+        return
+    for step in operations(stopped, there)[2:]:
+        assert re.fullmatch(f"{ALLOWED[field]}|{NOTES}", step["path"]), step

@@ -144,7 +144,7 @@ class Objects:
         if ref is None:
             return self._write(job, child, body, resumed(kind, body), "resumed")
         try:
-            noted = with_original(body, None if job.state.adopted is None else job.state.adopted.original)
+            noted = with_original(kind, body, None if job.state.adopted is None else job.state.adopted.original)
             after = moved(kind, noted, ref, pools.get(ref.placement.pool))
             return self._write(job, child, body, after, "resumed")
         except (Unable, InvalidTemplate, Invalid, Forbidden) as error:

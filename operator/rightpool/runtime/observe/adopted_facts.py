@@ -61,7 +61,7 @@ def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts
     if before is not None and generation and (before.generation, before.note) == (generation, note):
         return before if (before.asked, before.able) == (asked, able) else altered(before, asked=asked, able=able)
     members, workload, size, problem = kind.members(body), None, None, ""
-    original = original_of(body)
+    original = original_of(kind, body)
     changed = original is not None and edited(kind, body)
     try:
         now = adopted_workload(kind, body)
