@@ -1,5 +1,5 @@
 {{- define "rightpool.name" -}}
-{{- if contains "rightpool" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-rightpool" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- if contains "rightpool" .Release.Name }}{{ .Release.Name | trunc 46 | trimSuffix "-" }}{{ else }}{{ printf "%s-rightpool" .Release.Name | trunc 46 | trimSuffix "-" }}{{ end }}
 {{- end }}
 
 {{- define "rightpool.selector" -}}

@@ -90,7 +90,7 @@ def main() -> None:
         return {
             "decision": [decision.action, decision.reason],
             "pool": None if decision.target is None else decision.target.pool,
-            "condition": [condition.status, condition.reason, condition.message],
+            "condition": [condition.status, condition.reason, condition.text()],
             "text": decision_text(job, assessment, NOW),
             "too slow": [each.placement.pool for each in assessment.candidates if isinstance(each.rejection, TooSlow)],
             "judged by": registry.yardstick_of(decision.reason).name,

@@ -18,6 +18,8 @@ from rightpool.planning.moves.setback import (
     ProgramFailed,
     Setback,
     StoppedByQueue,
+    TakenInHand,
+    UserAct,
 )
 from rightpool.planning.moves.trace_setback import (
     InvalidRequest,
@@ -56,6 +58,14 @@ SENTENCES: list[tuple[Setback, str]] = [
     (
         StoppedByQueue("research"),
         "queue research has stopped it, and a day was not enough for a verdict; the job stays",
+    ),
+    (
+        TakenInHand(UserAct.CHANGED),
+        "somebody else has changed the object while it was moved; it stays as it is",
+    ),
+    (
+        TakenInHand(UserAct.KEPT),
+        "adoption.change lets nothing be done to the object any more; it stays as it is",
     ),
     (NoStep(3600.0), "no step within 60 min after the move, though its pods run and are read"),
     (NoStep(3600.0, True), "no step within 60 min after its first ones there, though its pods run and are read"),
