@@ -38,6 +38,9 @@ def test_a_gang_that_fails_without_an_evicted_pod_starts_again() -> None:
     migration = world.job.state.migration
     assert migration is not None and (migration.action, migration.reason) == (Action.START, Reason.DISRUPTED)
     assert "no failure counts" in migration.message and len(migration.message) <= 160
+    for _ in range(3):  # while what has failed is being deleted
+        world.cycle()
+        assert world.job.state.finished is None
     world.settle()
     revision, entry = world.job.state.revision, world.job.state.history[-1]
     assert revision is not None and (revision.revision, revision.placement) == (2, A10G)

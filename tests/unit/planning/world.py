@@ -173,7 +173,7 @@ class World:
                 finishing=c.finishing,
                 crash=c.crash,
                 failures_allowed=c.failures_allowed,
-                pod_failures=c.pod_failures,
+                pod_failures=() if c.deleting else c.pod_failures,  # its pods are being deleted, too
                 disrupted_at=c.disrupted_at,
                 ending=EndingPod(f"job-r{n}-0", "node-1", c.deleted_at + GRACE)
                 if c.deleted_at is not None and c.pods

@@ -116,9 +116,9 @@ def _ended(job: Job, now: float) -> Job | None:
         and migration.phase
         in (handover.phases if migration.rolling_back else (Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING))
     )
-    if not state.failed:
-        return None
     leaving = migration is not None and migration.phase in handover.phases
+    if not state.failed or (leaving and state.deleting):
+        return None  # why a child has failed that is being ended was judged before; its pods no longer tell
     if failed_by_disruption(job, state):
         return None if leaving else started_again(job, now)
     return None if on_trial else _finished(job, FAILED, now)
