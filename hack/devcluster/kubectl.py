@@ -1,6 +1,7 @@
 """kubectl as a function."""
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,10 @@ from devcluster.spec import DevclusterError
 
 _SECONDS = 1200  # `wait` has limits of its own, of up to 15 minutes
 _ESTABLISHED_SECONDS = 120.0
+# kubectl waits ten seconds for a connection, which a machine that does much else may take. The request was not sent, so
+# that it may be repeated. A server that is not there refuses a connection at once: that is an answer.
+_UNSENT = re.compile(r"^(?!Error from server).*(TLS handshake timeout|dial tcp \S+: i/o timeout)", re.MULTILINE)
+_ATTEMPTS = 10
 
 
 class Kubectl:
@@ -24,13 +29,16 @@ class Kubectl:
     def __call__(self, *arguments: str, stdin: str | None = None, seconds: float = _SECONDS) -> str:
         command = [self._program, f"--kubeconfig={self._kubeconfig}", *arguments]
         shown = f"kubectl {' '.join(arguments[:6])}"
-        try:
-            result = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise DevclusterError(f"{shown}: no answer within {seconds:.0f} s") from None
-        if result.returncode != 0:
-            raise DevclusterError(f"{shown}: {result.stderr.strip()}")
-        return result.stdout
+        for _ in range(_ATTEMPTS):
+            try:
+                result = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=seconds)
+            except subprocess.TimeoutExpired:
+                raise DevclusterError(f"{shown}: no answer within {seconds:.0f} s") from None
+            if result.returncode == 0:
+                return result.stdout
+            if not _UNSENT.search(result.stderr):
+                break
+        raise DevclusterError(f"{shown}: {result.stderr.strip()}")
 
     def json(self, *arguments: str) -> dict[str, Any]:
         parsed: dict[str, Any] = json.loads(self(*arguments, "--output=json"))
