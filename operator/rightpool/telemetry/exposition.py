@@ -1,4 +1,4 @@
-"""A sidecar's /metrics page: the text exposition format, as far as it concerns the contract's metrics.
+"""A /metrics page, of a sidecar or of a server: the text exposition format, as far as it concerns the metrics wanted.
 
 The page comes from an untrusted pod. prometheus_client's parser takes 1.6 s of CPU for a megabyte of other series, and
 accepts lines that Prometheus refuses; here lines of other metrics cost next to nothing, and a page with one wrong line
@@ -6,7 +6,8 @@ of ours is refused as a whole, as Prometheus does.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ _MOST_SERIES: Final = 5_000
 _LONGEST_LINE: Final = 4_096
 
 _LINE: Final = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)[ \t]*(?:\{(.*)\})?[ \t]*([^ \t{}]+)(?:[ \t]+-?[0-9]+)?[ \t]*")
+_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL: Final = re.compile(r'[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*(?:,|$)')
 _ESCAPE: Final = re.compile(r"\\(.)")
 _ESCAPED: Final = {"n": "\n", "\\": "\\", '"': '"'}
@@ -25,7 +27,7 @@ _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]
 
 
 class BadPage(Exception):
-    """The page is not an exposition of a sidecar."""
+    """The page is not an exposition of what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +43,44 @@ class Series:
 
 
 def parse(page: str) -> list[Series]:
-    """The contract's series of a page. A page that was cut off, or that has a wrong line of ours, raises BadPage."""
+    """The contract's series of a sidecar's page. A page that was cut off, or that has a wrong line of ours, raises
+    BadPage."""
+    found, foreign, count = _series_of(page, lambda line: line.startswith(_PREFIX))
+    if foreign and not count:
+        raise BadPage("the page is not a profiler's")
+    return [series for series in found if series.metric in METRICS]
+
+
+def parse_metrics(page: str, metrics: AbstractSet[str]) -> list[Series]:
+    """The series of these metrics on any page; raises BadPage as `parse`."""
+    names = _NAME.match
+    return _series_of(page, lambda line: (name := names(line)) is not None and name[0] in metrics)[0]
+
+
+def _series_of(page: str, ours: Callable[[str], bool]) -> tuple[list[Series], bool, int]:
+    """The series whose lines are ours, whether there are others, and how many lines are ours."""
     if page and not page.endswith("\n"):
         raise BadPage("the page was cut off: its last line has no end")
     found: dict[tuple[str, tuple[tuple[str, str], ...]], Series] = {}
     foreign = False
     count = 0
     for line in page.split("\n"):
-        if not line.startswith(_PREFIX):
+        if not ours(line):
             foreign = foreign or not (line.startswith("#") or line.isspace() or not line)
             continue
         count += 1
         if count > _MOST_SERIES:
             raise BadPage(f"the page has more than {_MOST_SERIES} series")
         series = _series(line)
-        if series is not None:
-            identity = (series.metric, tuple(sorted(series.labels.items())))
-            if identity in found:
-                raise BadPage(f"{series.metric} is there twice with the same labels")
-            found[identity] = series
-    if foreign and not count:
-        raise BadPage("the page is not a profiler's")
-    return [series for series in found.values() if abs(series.value) <= LARGEST]
+        identity = (series.metric, tuple(sorted(series.labels.items())))
+        if identity in found:
+            raise BadPage(f"{series.metric} is there twice with the same labels")
+        found[identity] = series
+    return [series for series in found.values() if abs(series.value) <= LARGEST], foreign, count
 
 
-def _series(line: str) -> Series | None:
-    """The series of a line, None where its metric is not read."""
+def _series(line: str) -> Series:
+    """The series of a line."""
     if len(line) > _LONGEST_LINE:
         raise BadPage(f"a line is longer than {_LONGEST_LINE} characters")
     match = _LINE.fullmatch(line)
@@ -75,8 +89,7 @@ def _series(line: str) -> Series | None:
     metric, labels, value = match.groups()
     if _NUMBER.fullmatch(value) is None:
         raise BadPage(f"not a number: {value[:40]!r}")
-    parsed = _labels(labels or "")
-    return Series(metric, parsed, float(value)) if metric in METRICS else None
+    return Series(metric, _labels(labels or ""), float(value))
 
 
 def _labels(text: str) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Servers, by the dialects that their pages of metrics are written in."""
