@@ -8,7 +8,7 @@ from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.resources import PODS, SERVICES
 from rightpool.contract import LABEL_JOB
 from rightpool.reporting.chargeback_object import PREFIX
-from tests.integration.runtime.harness import Fleet
+from tests.integration.runtime.harness import Fleet, use_image
 from tests.patience import eventually
 
 Body = dict[str, Any]
@@ -47,11 +47,11 @@ POLICY: Body = {
     "maxConcurrentMigrations": 1000,
     "maxMovesPerHour": 100_000,
     "minRunTime": "1s",
-    "startDeadline": "10m",
+    "startDeadline": "24h",
     "circuitBreaker": {"window": 10, "maxRolledBackShare": "1.0"},
 }
 # A target that takes no pod is given up after this long where a test waits for that. Elsewhere a machine that is busy
-# must not let a move look like a failed one.
+# must not let a move look like a failed one, however long a test has waited for something else.
 SHORT = "3s"
 
 
@@ -75,7 +75,7 @@ def nodes() -> list[Body]:
 
 def new_image(spec: Body) -> None:
     """A user's edit of what runs."""
-    spec["workload"]["job"]["template"]["spec"]["containers"][0]["image"] = "example.com/trainer:2"
+    use_image(spec, "2")
 
 
 class Tenant(Fleet):

@@ -66,7 +66,7 @@ def shared_site(
     folder: Path = tmp_path_factory.mktemp("changes")
     with make_site(client, process_pool, namespace_watch, folder) as site:
         site.operate()
-        tenant, slow_to_stop = site.tenant, {"stop-delay": "10m"}
+        tenant, slow_to_stop = site.tenant, {"stop-delay": "2h"}
         tenant.train("rests", placement=on(SHAKY, A100), **with_deadline())
         tenant.train("evicted", placement=on(SHAKY, A100), **with_deadline())
         tenant.train("peers", placement=on(A10G), **PEERS)

@@ -21,6 +21,7 @@ from rightpool.cluster.resources import EVENTS, LEASES
 from tests.chaos.operators import Replica
 from tests.integration.faults.fleet import A10G, Body, Tenant, new_image
 from tests.integration.faults.site import Site
+from tests.integration.runtime.harness import use_image
 from tests.patience import PATIENCE, eventually
 
 pytestmark = pytest.mark.cluster
@@ -81,8 +82,7 @@ def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_continues(
     first = site.operate("first", **SHORT_LEASE, RIGHTPOOL_KUBECONFIG=str(kubeconfig))
     tenant.train("bert", placement=HERE, play={"checkpoint-delay": "2s"})
     eventually(lambda: tenant.settled("bert"))
-    tenant.edit("bert", new_image)
-    eventually(lambda: tenant.phase("bert"), longest=0.1)
+    edits = tenant.caught("bert")
     first.freeze()
     for _ in range(20):  # a request that was under way is answered, and noted down, before so many later ones are
         tenant.status("bert")
@@ -91,11 +91,11 @@ def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_continues(
     # Of a Lease that it keeps where it does not run for a while: the first one may take an expired one.
     second = site.operate("second", RIGHTPOOL_LEASE_DURATION="30")
     eventually(lambda: holder(tenant) == second.identity)
-    carried_out(tenant)
+    carried_out(tenant, edits)
     # There is work at the moment when the first one continues.
-    tenant.edit("bert", third_image)
+    tenant.edit("bert", lambda spec: use_image(spec, "last"))
     first.thaw()
-    carried_out(tenant, times=2)
+    carried_out(tenant, edits + 1)
     assert holder(tenant) == second.identity
     assert first.alive
     before = [write for write in written(own_cluster, user, began) if "leases" not in write]
@@ -119,10 +119,6 @@ def by(replica: Replica, event: Body) -> bool:
 
 def moment(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
-def third_image(spec: Body) -> None:
-    spec["workload"]["job"]["template"]["spec"]["containers"][0]["image"] = "example.com/trainer:3"
 
 
 def test_a_leader_loses_its_lease_in_the_middle_of_a_migration(site: Site, tenant: Tenant) -> None:
@@ -160,11 +156,10 @@ def test_both_are_killed_and_a_third_continues(site: Site, tenant: Tenant) -> No
     replicas: list[Replica] = [site.operate("a", **SHORT_LEASE), site.operate("b", **SHORT_LEASE)]
     tenant.train("bert", placement=HERE, play={"checkpoint-delay": "1s"})
     eventually(lambda: tenant.settled("bert"))
-    tenant.edit("bert", new_image)
-    eventually(lambda: tenant.phase("bert"), longest=0.1)
+    edits = tenant.caught("bert")
     for replica in replicas:
         replica.kill()
     for replica in replicas:
         assert site.ended(replica, PATIENCE)
     site.operate("c", **SHORT_LEASE)
-    carried_out(tenant)
+    carried_out(tenant, edits)

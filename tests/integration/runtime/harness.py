@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +34,11 @@ def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
+
+
+def use_image(spec: Body, tag: str) -> None:
+    """A user's edit of what runs."""
+    spec["workload"]["job"]["template"]["spec"]["containers"][0]["image"] = f"example.com/trainer:{tag}"
 
 
 class OperatorProcess:
@@ -150,6 +157,24 @@ class Fleet:
                 return
             except Conflict:
                 continue
+
+    def caught(self, name: str, *phases: str) -> int:
+        """Edit what a job runs until the move that this brings is seen in one of these phases, or in any. On a machine
+        that stands still at times a phase passes unseen: then it is edited once more. How often it was edited."""
+        over = len(self.status(name).get("history") or ())
+        for edits in itertools.count(1):
+            self.edit(name, partial(use_image, tag=str(edits + 1)))
+            seen = partial(self._seen, name, phases, over + edits)
+            if eventually(seen, f"{name} moves", longest=0.1) == "in time":
+                return edits
+        raise AssertionError
+
+    def _seen(self, name: str, phases: tuple[str, ...], entries: int) -> str:
+        status = self.status(name)
+        phase = (status.get("migration") or {}).get("phase")
+        if phase is not None and (not phases or phase in phases):
+            return "in time"
+        return "too late" if len(status.get("history") or ()) >= entries else ""
 
     def job(self, name: str) -> Body:
         return self.client.get(PROFILED_JOBS, name, self.namespace)
