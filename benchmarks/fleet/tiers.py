@@ -11,8 +11,9 @@ import numpy as np
 from benchmarks.fleet.published import CLUSTER, placements
 from benchmarks.fleet.work import BestBatch
 from rightpool.api.placement import Placement
-from rightpool.planning.allocate.market import NOTHING, Market, Stake
-from rightpool.planning.allocate.share_out import shared_out
+from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, Choice, MarketMembers
+from rightpool.planning.allocate.fleet_allocator import FleetAllocator
+from rightpool.planning.allocate.market import NOTHING, Stake
 from rightpool.planning.allocate.surplus import CHANGES_FADE_SECONDS
 from rightpool.planning.jobs.job import JobKey
 from rightpool.simulation.rounds import RoundJob
@@ -46,12 +47,14 @@ class Changes:
 
 @dataclass(slots=True)
 class Planned:
-    """The operator's planner, which is told the true rates with the best batch and the work that is left."""
+    """The operator's allocator, which is told the true rates with the best batch and the work that is left."""
 
     value: float = VALUE
     """Dollars an hour."""
-    prices: Mapping[str, float] = field(default_factory=dict)
-    """Of the last plan."""
+    allocator: Allocator = field(default_factory=FleetAllocator)
+    """The operator's."""
+    last: Choice | None = None
+    """The last plan."""
     changes: dict[str, Changes] = field(default_factory=dict)
     """By name of the job."""
     planned_at: int = -PLAN_SECONDS
@@ -63,9 +66,15 @@ class Planned:
             return {job.name: job.place for job in there}
         self.planned_at = now
         chips = {name: kind.total for name, kind in CLUSTER.items()}
-        plan = shared_out(Market(PLACES, (self._stake(job, now) for job in there), chips), self.prices)
-        self.prices = plan.prices
-        given = {job.name: plan.places.get(_key(job)) for job in there}
+        for job in there:
+            if job.place is not None:
+                chips[job.place.pool] -= job.place.chips
+        held = {name: kind.total - chips[name] for name, kind in CLUSTER.items()}
+        members = MarketMembers(PLACES, tuple(self._stake(job, now) for job in there), held)
+        problem = AllocationProblem({}, lambda: {name: {name: free} for name, free in chips.items()}, lambda: members)
+        self.last = self.allocator.share(problem, self.last)
+        granted = {grant.key: grant.place for grant in self.last.grants}
+        given = {job.name: granted.get(_key(job), job.place) for job in there}
         for job in there:
             if job.started and given[job.name] != job.place:
                 self.changes.setdefault(job.name, Changes()).add(now)

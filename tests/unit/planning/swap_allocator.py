@@ -20,7 +20,7 @@ class BestSingleSwap:
             worth = self._worth(order, swapped)
             if worth > best[1] + 1e-9:
                 best = swapped, worth
-        return Choice(tuple(Grant(ask.key, frozenset({best[0][ask.key]})) for ask in order if ask.key in best[0]))
+        return Choice(tuple(Grant(ask.key, ask.offers[best[0][ask.key]]) for ask in order if ask.key in best[0]))
 
     def _picked(self, problem: AllocationProblem, order: list[Ask], free: dict[str, int]) -> Picks:
         picks: Picks = {}

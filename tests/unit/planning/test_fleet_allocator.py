@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rightpool.api.action import Action
 from rightpool.api.choices import FleetMode
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
-from rightpool.api.policy import CircuitBreaker, FleetPlanning
+from rightpool.api.policy import FleetPlanning
 from rightpool.cli.decider import Decider
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.allocator import Allocator
@@ -22,7 +19,6 @@ from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.offers.decision import MIGRATING_ACTIONS
 from tests.unit.planning.jobs import GREEDY, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_plan import FREE
 from tests.unit.prediction.fixtures import A100_CHIP, pool
@@ -104,39 +100,3 @@ def test_a_first_start_comes_before_all_moves() -> None:
     made = plan(fleet([new, job("choosy", "cheap")], pools_of(4), FREE), allocator=FleetAllocator())
     assert made.assessments[new.key].decision.action is Action.START
     assert targets(made)["choosy"] is None
-
-
-@st.composite
-def crowds(draw: st.DrawFn) -> Fleet:
-    """Jobs on dear chips, and too few cheap ones for all of them."""
-    prices = {name: draw(st.floats(0.5, 7.0)) for name in ("a", "b", "c")}
-    machines = {
-        name: pool(name, A100_CHIP, price, total=16, free=draw(st.integers(0, 8)), per_node=8)
-        for name, price in prices.items()
-    }
-    machines["home"] = pool("home", A100_CHIP, 8.0, total=40, free=0, per_node=8)
-    jobs = []
-    for number in range(draw(st.integers(2, 5))):
-        chips = draw(st.sampled_from([1, 2, 4, 8]))
-        allowed = draw(st.lists(st.sampled_from(sorted(prices)), min_size=1, max_size=3, unique=True))
-        made = spec(
-            chips=chips,
-            targets={"objective": draw(st.sampled_from(["MinimizeCost", "MinimizeTime", "Balanced"]))},
-            elasticity={"minChips": draw(st.sampled_from([1, chips])), "maxChips": 8, "batch": "PerChip"},
-            placement={"pools": {"allow": ["home", *allowed]}},
-        )
-        jobs.append(running(Placement("home", chips, 1), 100.0 * chips, f"job-{number}", made, pools=machines))
-    # The circuit breaker holds some back afterwards, whoever they are.
-    return fleet(
-        jobs, machines, FREE.model_copy(update={"circuit_breaker": CircuitBreaker(max_rolled_back_share=Decimal(1))})
-    )
-
-
-@given(crowds())
-@settings(max_examples=40, deadline=None)
-def test_together_no_less_is_saved_than_one_after_another(crowd: Fleet) -> None:
-    def saved(allocator: Allocator) -> float:
-        found = plan(crowd, allocator=allocator).assessments.values()
-        return sum(one.saved_per_hour for one in found if one.decision.action in MIGRATING_ACTIONS)
-
-    assert saved(FleetAllocator()) >= saved(GREEDY) - 1e-6

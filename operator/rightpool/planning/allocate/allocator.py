@@ -5,14 +5,14 @@ free, and what is forbidden. A choice says who is served before whom, with which
 it (settle.py), the same for all: waiting migrations, limits, nodes that are kept free, ways back.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from rightpool.api.placement import Placement
-from rightpool.planning.allocate.room import Room
-from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.allocate.market import Stake
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.offers.evidence import Limit
@@ -64,30 +64,31 @@ class Ask:
         return max(0, place.chips - revision.placement.chips) if stays and revision is not None else place.chips
 
 
+class MarketMembers(NamedTuple):
+    """The jobs among which chips are shared out by what they are worth to them, and the chips that they bring."""
+
+    places: Sequence[Placement] = ()
+    """Everywhere one of them could be."""
+    stakes: tuple[Stake, ...] = ()
+    """One a job. Who asks for chips and has none comes in its turn."""
+    chips: Mapping[str, int] = MappingProxyType({})
+    """By pool, those that they hold."""
+
+
+@dataclass(frozen=True, slots=True)
 class AllocationProblem:
     """What is to be shared out in one cycle."""
 
-    __slots__ = ("_fleet", "_forbidden", "_room", "asks")
-
     asks: Mapping[JobKey, Ask]
     """The jobs that ask for chips."""
-
-    def __init__(
-        self, asks: Mapping[JobKey, Ask], fleet: Fleet, room: Room, forbidden: Callable[[Ask, int], Limit | None]
-    ) -> None:
-        self.asks, self._fleet, self._room, self._forbidden = asks, fleet, room, forbidden
-
-    def free(self) -> dict[str, dict[str, int]]:
-        """Chips by pool and node that nobody holds or was promised; those of nodes that can be added under `+`."""
-        return {name: self._room.free(name) for name in sorted(self._fleet.pools)}
-
-    def fits(self, ask: Ask) -> tuple[bool, ...]:
-        """Which of its offers a job could have now, were it to ask alone."""
-        return self._room.fits(ask.job, ask.offers)
-
-    def forbidden(self, ask: Ask, offer: int) -> Limit | None:
-        """Why a job may not have an offer now, whatever others get; None where it may."""
-        return self._forbidden(ask, offer)
+    free: Callable[[], Mapping[str, Mapping[str, int]]]
+    """Chips by pool and node that nobody holds or was promised; those of nodes that can be added under `+`."""
+    members: Callable[[], MarketMembers]
+    """Whose chips are shared out by what they are worth; made for who asks."""
+    fits: Callable[[Ask], tuple[bool, ...]] = lambda ask: (True,) * len(ask.offers)
+    """Which of its offers a job could have now, were it to ask alone."""
+    forbidden: Callable[[Ask, int], Limit | None] = lambda ask, offer: None
+    """Why a job may not have an offer now, whatever others get; None where it may."""
 
 
 class Grant(NamedTuple):
@@ -95,8 +96,8 @@ class Grant(NamedTuple):
 
     key: JobKey
     """The job's."""
-    offers: frozenset[int] | None = None
-    """Positions among its offers. It gets the first that is left; None: of all."""
+    place: Placement | None = None
+    """The only one that it gets; None: the first of its offers that is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,8 @@ class Choice:
     grants: tuple[Grant, ...] = ()
     """In the order of service, each job once."""
     prices: Mapping[str, float] = field(default_factory=dict)
-    """What one more chip would save the fleet an hour, dollars, by pool; of pools alone in which it would."""
+    """Dollars an hour that one more chip of a pool would be worth to the fleet beyond its list price; of pools alone in
+    which it would be worth something."""
 
 
 class Allocator(Protocol):

@@ -44,6 +44,10 @@ class Stake:
     changes: float = 0.0
     """How often it was moved or resized, the less the longer ago."""
 
+    def place_among(self, places: Sequence[Placement]) -> Placement | None:
+        """Where it is, of the market's placements."""
+        return None if self.here == NOTHING else places[self.here]
+
 
 class Market:
     """All stakes, in columns."""

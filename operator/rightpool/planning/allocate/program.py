@@ -5,41 +5,12 @@ A job that has a place keeps one: nobody is paused for another.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from rightpool.planning.allocate.market import NOTHING
+from rightpool.planning.allocate.market import NOTHING, Market
 from rightpool.prediction.columns import Bools, Floats, Ints, floats
-
-
-class OptionColumns(Protocol):
-    """What jobs could have: a row an option, those of a job together, of a pool together, by size."""
-
-    @property
-    def job(self) -> Ints:
-        """A number from 0."""
-        ...
-
-    @property
-    def pool(self) -> Ints:
-        """A number from 0."""
-        ...
-
-    @property
-    def size(self) -> Ints:
-        """Chips."""
-        ...
-
-    @property
-    def chips(self) -> Ints:
-        """Of each pool."""
-        ...
-
-    @property
-    def here(self) -> Ints:
-        """The option that each job has and may not lose; NOTHING where it has none."""
-        ...
 
 
 class Favourites(NamedTuple):
@@ -65,7 +36,7 @@ class AllocationProgram:
     here: Ints
     """The option of the program that each job has; NOTHING where it has none."""
 
-    def __init__(self, given: OptionColumns, worth: Floats) -> None:
+    def __init__(self, given: Market, worth: Floats) -> None:
         """worth: of each option given, dollars an hour; -inf where a job can't have it."""
         self.options = np.flatnonzero(_useful(given, worth))
         self.job, self.pool = given.job[self.options], given.pool[self.options]
@@ -123,7 +94,7 @@ class AllocationProgram:
         return bool((self.used(choice) <= self.chips).all())
 
 
-def _useful(given: OptionColumns, worth: Floats) -> Bools:
+def _useful(given: Market, worth: Floats) -> Bools:
     """Options that are worth something, and more than a smaller one of the same pool; and where jobs are."""
     count, keeps = len(worth), given.here != NOTHING
     useful: Bools = np.isfinite(worth) & ((worth > 0.0) | keeps[given.job])

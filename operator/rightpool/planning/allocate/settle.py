@@ -18,7 +18,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
-from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, Ask, Choice, Turn
+from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, Ask, Choice, Grant, Turn
 from rightpool.planning.allocate.limits import (
     FleetLimits,
     asks_first,
@@ -27,6 +27,7 @@ from rightpool.planning.allocate.limits import (
     job_limit,
     save_limit,
 )
+from rightpool.planning.allocate.members import members_of
 from rightpool.planning.allocate.room import NO_NODES, Nodes, Room
 from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.jobs.fleet import Fleet
@@ -109,7 +110,13 @@ class _Settlement:
                 taken = not room.fits(job, (job.state.migration.target.placement,))[0]
                 self.alone[key] = replace(self.alone[key], withdrawn=taken)
         room.touched.clear()
-        problem = AllocationProblem({ask.key: ask for ask in self._asks()}, fleet, room, self._forbidden)
+        problem = AllocationProblem(
+            asks := {ask.key: ask for ask in self._asks()},
+            lambda: {name: room.free(name) for name in sorted(fleet.pools)},
+            lambda: members_of(asks.values(), fleet, room, self._forbidden),
+            lambda ask: room.fits(ask.job, ask.offers),
+            self._forbidden,
+        )
         choice = allocator.share(problem, None if self.previous is None else self.previous.choice)
         changed = self._settled(problem, choice)
         assessments = self.alone | changed if changed else self.alone
@@ -190,14 +197,20 @@ class _Settlement:
         """Assessments that differ from what each job by itself would get. Who was not chosen comes last, with
         nothing."""
         changed: dict[JobKey, Assessment] = {}
-        grants = [(grant.key, grant.offers) for grant in choice.grants]
-        grants += [(key, frozenset()) for key in sorted(problem.asks.keys() - {key for key, _ in grants})]
+        named = {grant.key for grant in choice.grants}
+        grants = [(grant.key, self._offers(grant)) for grant in choice.grants]
+        grants += [(key, frozenset()) for key in sorted(problem.asks.keys() - named)]
         for key, offers in grants:
             alone = self.alone[key]
             assessment = self._admit(key, alone, offers)
             if assessment is not alone:
                 changed[key] = assessment
         return changed
+
+    def _offers(self, grant: Grant) -> frozenset[int] | None:
+        """Positions of what was granted among what the job wants; None: all."""
+        places = self.evaluated[grant.key].places
+        return None if grant.place is None else frozenset(n for n, place in enumerate(places) if place == grant.place)
 
     def _admit(self, key: JobKey, assessment: Assessment, offers: frozenset[int] | None) -> Assessment:
         """offers: those that it may have; None: all."""

@@ -27,6 +27,8 @@ class SharedOut:
 
     places: Mapping[JobKey, Placement | None] = field(repr=False)
     """What each job of the market gets; None: nothing."""
+    gains: Mapping[JobKey, float] = field(repr=False)
+    """Dollars an hour that this is worth more to each than where it is, a restart paid."""
     prices: Mapping[str, float]
     """Dollars that one more chip of each pool would be worth an hour, beyond its list price; 0 where some are left."""
     worth: float
@@ -57,4 +59,8 @@ def shared_out(market: Market, before: Mapping[str, float]) -> SharedOut:
     options: Ints = choice.copy()
     options[taken] = program.options[choice[taken]]
     prices = dict(zip(market.pools, found.prices.tolist(), strict=True))
-    return SharedOut(market.placements(options), prices, program.value(choice), found.bound)
+    gets = np.zeros(len(choice))
+    gets[taken] = program.worth[choice[taken]]
+    gets[runs] -= program.worth[program.here[runs]]
+    gains = dict(zip(market.keys, gets.tolist(), strict=True))
+    return SharedOut(market.placements(options), gains, prices, program.value(choice), found.bound)

@@ -36,13 +36,16 @@ class Offers:
     """That it is better at all."""
     lasting: Floats
     """Share that moving saves over the horizon, where prices of today may not last."""
+    sure: Floats
+    """Units of work a second that are done there with four fifths' certainty, against where the job is, interruptions
+    deducted; where it is, the median. NaN where that is not known, or a gate rules it out."""
 
     @classmethod
     def unmeasured(cls, option: Ints, gate: Ints) -> Offers:
         """Of a job of which nothing was measured: by prices and specifications alone."""
         unknown = np.full(len(option), np.nan)
         nowhere = np.full(len(option), -1, dtype=np.int64)
-        return cls(option, gate, nowhere, unknown, unknown, np.zeros(len(option)), unknown, unknown)
+        return cls(option, gate, nowhere, unknown, unknown, np.zeros(len(option)), unknown, unknown, unknown)
 
 
 NO_OFFERS: Final = Offers.unmeasured(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))

@@ -254,6 +254,7 @@ class _Columns:
         savings = saving(scores, current_score[job])
         savings = np.where(np.isnan(scores), np.nan, savings)
         probability = np.full(len(job), np.nan)
+        sure = np.full(len(job), np.nan)
         possible = np.flatnonzero(self.gate == NONE)
         if possible.size:
             # Both rates are of one job at one time: how it varies by itself changes nothing about which is cheaper.
@@ -266,6 +267,7 @@ class _Columns:
                 value[own] + here[own],
                 np.where(ratio > 1e-18, ratio, 0.0),
             )
+            sure[possible] = self.worth[possible] * np.exp(-_SURE * np.sqrt(np.where(ratio > 1e-18, ratio, 0.0)))
         order = np.lexsort((np.where(np.isnan(scores), np.inf, scores), job))
         offers = Offers(
             option=self.option[order],
@@ -276,6 +278,7 @@ class _Columns:
             saving=savings[order],
             probability=probability[order],
             lasting=self._lasting(value, savings)[order],
+            sure=sure[order],
         )
         self.strict = self.strict[order]
         nan = np.full(count, np.nan)
@@ -288,6 +291,7 @@ class _Columns:
             saving=np.where(unpriced, np.nan, 0.0),
             probability=nan,
             lasting=nan,
+            sure=np.where(unpriced, np.nan, self.worth_here),
         )
         intents = self._intents(unpriced)
         return self._chosen(offers, order, current, intents, unpriced, value, here)

@@ -1,0 +1,143 @@
+"""Members: what the fleet's jobs are to a market, each by what it would do where it could be.
+
+A job that was measured is worth by what it does, of which its own uncertainty is taken off. Of one that was not, the
+order in which it would be tried is known, and that more chips do more: so much is its time worth as its first choice
+costs, and the more the longer it has waited.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from rightpool.api.choices import AdaptationMode
+from rightpool.api.ledger import Outcome
+from rightpool.api.placement import Placement
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.planning.allocate.allocator import Ask, MarketMembers, Turn
+from rightpool.planning.allocate.market import Stake
+from rightpool.planning.allocate.room import Room
+from rightpool.planning.allocate.surplus import CHANGES_FADE_SECONDS
+from rightpool.planning.jobs.fleet import Fleet
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.evaluated import Evaluated, MeasuredJob
+from rightpool.planning.offers.evidence import Limit
+from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.select import adaptation_mode
+from rightpool.planning.work.outlook import SHORTEST_HORIZON_SECONDS
+from rightpool.prediction.columns import floats
+
+# Of what a job costs an hour: its time is worth that much at least, or who saves alone would never be given chips.
+_LEAST_VALUE: Final = 0.1
+# What n chips do that were never tried: n to this power.
+_SCALING: Final = 0.8
+# What each later choice is worth of the one before.
+_LATER: Final = 0.98
+
+
+def members_of(
+    asks: Iterable[Ask], fleet: Fleet, room: Room, forbidden: Callable[[Ask, int], Limit | None]
+) -> MarketMembers:
+    """Whose chips are shared out by what they are worth: of who starts, and of whose move saves. An offer that does not
+    fit the nodes of a pool, though it has enough chips, is none."""
+    book = _Book(fleet.now, fleet.policy.start_deadline.total_seconds())
+    free = {name: sum(room.free(name).values()) for name in fleet.pools}
+    for ask in asks:
+        fits = room.fits(ask.job, ask.offers)
+        if ask.turn is Turn.START:
+            short = (ask.chips(offer) > free[place.pool] for offer, place in enumerate(ask.offers))
+            could = [offer for offer, (fit, few) in enumerate(zip(fits, short, strict=True)) if fit or few]
+            book.add_waiting(ask, _wished(ask, could, fits, fleet.policy))
+        elif ask.turn is Turn.MOVE and ask.evaluated.intent is Intent.SAVE:
+            offers = [offer for offer, fit in enumerate(fits) if fit and forbidden(ask, offer) is None]
+            book.add_running(ask.evaluated, [ask.evaluated.wanted[offer] for offer in offers])
+    return book.made()
+
+
+def _wished(ask: Ask, could: list[int], fits: Sequence[bool], policy: PlacementPolicySpec) -> list[int]:
+    """Of a job that could not grow later, none smaller than the largest that it could have now."""
+    if adaptation_mode(ask.job, policy) is AdaptationMode.AUTO:
+        return could
+    least = max((ask.offers[offer].chips for offer in could if fits[offer]), default=ask.offers[0].chips)
+    return [offer for offer in could if ask.offers[offer].chips >= least]
+
+
+class _Book:
+    """Members in the making."""
+
+    __slots__ = ("_chips", "_now", "_number", "_patience", "_stakes")
+
+    def __init__(self, now: float, patience: float) -> None:
+        """now: Unix seconds. patience: seconds after which a job that waits counts twice."""
+        self._now, self._patience = now, patience
+        self._number: dict[Placement, int] = {}
+        self._stakes: list[Stake] = []
+        self._chips: dict[str, int] = {}
+
+    def made(self) -> MarketMembers:
+        """All that were added."""
+        return MarketMembers(tuple(self._number), tuple(self._stakes), self._chips)
+
+    def add_waiting(self, ask: Ask, offers: Sequence[int]) -> None:
+        """A job without a place, and which of its offers it could have. Whose first choice has no price is none."""
+        hourly = ask.evaluated.price(ask.offers[0])
+        if not offers or hourly is None:
+            return
+        first = ask.offers[0].chips
+        worth = [_LATER**offer * min(ask.offers[offer].chips / first, 1.0) ** _SCALING for offer in offers]
+        waited = max(self._now - _waits_since(ask.job), 0.0)
+        self._stakes.append(
+            Stake(
+                key=ask.key,
+                places=self._numbers(ask.offers[offer] for offer in offers),
+                rates=floats(worth),
+                # The order of its offers has their prices in it.
+                prices=np.zeros(len(worth)),
+                left=SHORTEST_HORIZON_SECONDS / floats(worth),
+                value=hourly * (1.0 + waited / self._patience),
+            )
+        )
+
+    def add_running(self, evaluated: Evaluated, entries: Sequence[int]) -> None:
+        """A job that was measured, and which of its entries it could have beside where it is."""
+        job, rest, current = evaluated.job, evaluated.outlook, evaluated.current()
+        if not isinstance(evaluated, MeasuredJob) or rest is None or current is None or current.cost_per_hour is None:
+            return
+        here = float(evaluated.evaluation.running.current.sure[evaluated.number])
+        entries = [entry for entry in entries if evaluated.price(evaluated.placement(entry)) is not None]
+        places = [current.placement, *(evaluated.placement(entry) for entry in entries)]
+        rates = floats([here, *evaluated.offers.sure[entries].tolist()])
+        hourly = current.cost_per_hour
+        self._chips[current.placement.pool] = self._chips.get(current.placement.pool, 0) + current.placement.chips
+        numbers = self._numbers(places)
+        self._stakes.append(
+            Stake(
+                key=job.key,
+                places=numbers,
+                rates=rates,
+                prices=floats([evaluated.price(place) for place in places]),
+                left=rest.horizon * here / rates,
+                value=max(evaluated.hour - hourly, _LEAST_VALUE * hourly),
+                here=int(numbers[0]),
+                started=True,
+                restart=rest.restart,
+                changes=_changes(job, self._now),
+            )
+        )
+
+    def _numbers(self, places: Iterable[Placement]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        number = self._number
+        return np.array([number.setdefault(place, len(number)) for place in places], dtype=np.int64)
+
+
+def _changes(job: Job, now: float) -> float:
+    """How often the job was moved, the less the longer ago."""
+    moved = (entry for entry in job.state.history if entry.outcome is not Outcome.HELD)
+    return sum(math.exp(-max(now - entry.finished_at, 0.0) / CHANGES_FADE_SECONDS) for entry in moved)
+
+
+def _waits_since(job: Job) -> float:
+    return job.created_at if job.state.revision is None else job.state.revision.created_at
