@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -31,6 +32,7 @@ class End(Enum):
 
     BY_ITSELF = "by itself"
     SILENT = "silent"
+    LATE = "late"
     INTERRUPTED = "interrupted"
 
 
@@ -48,6 +50,7 @@ def run(
     log: Path,
     *,
     seconds: float,
+    most: float = math.inf,
     environment: Mapping[str, str] = os.environ,
     stop: threading.Event | None = None,
     grace: float = 60.0,
@@ -55,11 +58,12 @@ def run(
     """Returns how it ended. Its output is appended to the log.
 
     seconds: without any output, after which it is ended. How long it takes in all depends on what else the machine
-    does; what hangs says nothing.
+    does; what hangs says nothing. most: seconds in all, where there is no more time than that.
 
     It inherits the lock on the clusters, so that another suite waits for its end even where this one was killed. On
-    silence or an interrupt it gets SIGINT, upon which pytest reports its position and tears its fixtures down. After
-    `grace` seconds it is killed with all processes that it started, in its process group or outside.
+    silence, an interrupt, or when its time is over it gets SIGINT, upon which pytest reports its position and tears its
+    fixtures down. After `grace` seconds it is killed with all processes that it started, in its process group or
+    outside.
     """
     mark = uuid.uuid4().hex
     kept = {name: value for name, value in environment.items() if name != NO_BYTECODE}
@@ -77,13 +81,17 @@ def run(
         except OSError as error:
             output.write(f"{error.filename}: {error.strerror}\n".encode())
             return Ended(End.BY_ITSELF, 127, 0.0)
-    size, written_at = -1, time.monotonic()
+    began = time.monotonic()
+    size, written_at = -1, began
     while True:
         cpu = _cpu_of_ended(child, LOOK_SECONDS)
         if cpu is not None:
             return Ended(End.BY_ITSELF, child.returncode, cpu)
         if stop is not None and stop.is_set():
             end = End.INTERRUPTED
+            break
+        if time.monotonic() - began > most:
+            end = End.LATE
             break
         before, size = size, log.stat().st_size
         if size != before:

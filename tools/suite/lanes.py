@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import threading
 import time
@@ -16,6 +17,10 @@ from tools.suite.results import Result, counts, failed, run_again
 
 CLUSTER_SECONDS = 1200.0  # without output of `up` and `down`
 HEARTBEAT_SECONDS = 60.0
+# What failed is run again for so long, and no more when so much time has passed: CI ends a run that takes too long, and
+# nothing is known of it then.
+AGAIN_SECONDS = 900.0
+LATEST_AGAIN_SECONDS = 3000.0
 COMMON = "common"  # the log of `up` and `down` of a lane
 CLEANUP = "cleanup"
 
@@ -112,10 +117,8 @@ class Suite:
             self._running[part.name] = None
             found, cpu, note = self._run_commands(part, part.commands, log)
             if failed(found) and part.again and not note:
-                self._tell(f"{part.name}: what failed is run again: {failed(found)} of {found.total()}")
-                self._clean_up(part)
-                again, more, note = self._run_commands(part, (part.again,), log)
-                found, cpu = run_again(found, again), cpu + more
+                found, more, note = self._run_again(part, found, log)
+                cpu += more
             result = Result(part.name, time.monotonic() - began, found, note, cpu)
             if not result.ok:
                 self._clean_up(part)
@@ -125,31 +128,48 @@ class Suite:
         self._ended[part.name].set()
         self._tell(f"{part.name} {'passed' if result.ok else 'FAILED'} after {result.seconds:.0f} s: {result}")
 
+    def _run_again(self, part: Part, found: Counter[str], log: Path) -> tuple[Counter[str], float, str]:
+        """What failed, for as long as there is time. The counts, the processor time of this, and a note."""
+        if time.monotonic() - self._began > LATEST_AGAIN_SECONDS:
+            return found, 0.0, "what failed was not run again: it is too late"
+        self._tell(f"{part.name}: what failed is run again: {failed(found)} of {found.total()}")
+        self._clean_up(part)
+        again, cpu, note = self._run_commands(part, (part.again,), log, AGAIN_SECONDS)
+        return run_again(found, again), cpu, note
+
     def _clean_up(self, part: Part) -> None:
         for command in part.cleanup:
             self._command(command, self.log(CLEANUP), CLUSTER_SECONDS, stoppable=False)
 
-    def _run_commands(self, part: Part, commands: Iterable[Command], log: Path) -> tuple[Counter[str], float, str]:
+    def _run_commands(
+        self, part: Part, commands: Iterable[Command], log: Path, most: float = math.inf
+    ) -> tuple[Counter[str], float, str]:
         """The counts, the processor time in seconds, and a note."""
         found: Counter[str] = Counter()
         cpu = 0.0
         for command in commands:
             begins_at = log.stat().st_size if log.exists() else 0
-            ended = self._command(command, log, part.seconds)
+            ended = self._command(command, log, part.seconds, most)
             cpu += ended.cpu
             if ended.how is not End.BY_ITSELF:
                 found["failed"] += 1
-                silent = f"nothing was said for {part.seconds:g} s"
-                return found, cpu, "interrupted" if ended.how is End.INTERRUPTED else silent
+                notes = {
+                    End.SILENT: f"nothing was said for {part.seconds:g} s",
+                    End.LATE: f"what failed did not end within {most:g} s when it was run again",
+                    End.INTERRUPTED: "interrupted",
+                }
+                return found, cpu, notes[ended.how]
             with log.open("rb") as opened:
                 opened.seek(begins_at)
                 found += counts(opened.read().decode(errors="replace"), ended.status)
         return found, cpu, ""
 
-    def _command(self, command: Command, log: Path, seconds: float, *, stoppable: bool = True) -> Ended:
+    def _command(
+        self, command: Command, log: Path, seconds: float, most: float = math.inf, *, stoppable: bool = True
+    ) -> Ended:
         with log.open("a") as opened:
             opened.write(f"$ {shlex.join(command)}\n")
-        return children.run(command, log, seconds=seconds, stop=self._stop if stoppable else None)
+        return children.run(command, log, seconds=seconds, most=most, stop=self._stop if stoppable else None)
 
     def _tell(self, text: str) -> None:
         with self._lock:

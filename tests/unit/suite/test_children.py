@@ -72,6 +72,13 @@ def test_a_command_that_says_nothing_is_ended(tmp_path: Path) -> None:
     assert status != 0
 
 
+def test_a_command_has_no_more_time_than_it_is_given(tmp_path: Path) -> None:
+    talks = python("import time\nwhile True: print('.', flush=True); time.sleep(0.01)")
+    end, status, _ = children.run(talks, tmp_path / "log", seconds=SECONDS, most=0.5, grace=SECONDS)
+    assert end is End.LATE
+    assert status != 0
+
+
 def test_a_command_that_goes_on_to_say_something_may_take_any_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.suite.programs import SECONDS, hangs, python, says
+from tools.suite import lanes
 from tools.suite.__main__ import ROOT, main
 from tools.suite.lanes import Suite, selected
 from tools.suite.parts import BUILD, LANES, Command, Lane, Part
@@ -104,6 +105,24 @@ def test_what_passes_only_when_it_is_run_again_is_told(tmp_path: Path) -> None:
     (tmp_path / "been").unlink()
     ran = Ran(tmp_path, Lane((part("bad", "bad"),)))
     assert not ran["bad"].ok and (ran["bad"].passed, ran["bad"].failed, ran["bad"].unsteady) == (2, 1, 1)
+
+
+def again(folder: Path) -> Part:
+    """Fails, and hangs when it is run again."""
+    return Part("bad", (says("1 failed in 1.0s", 1),), again=hangs(folder / "again"))
+
+
+def test_what_is_run_again_is_ended_when_it_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "AGAIN_SECONDS", 1.0)
+    ran = Ran(tmp_path, Lane((again(tmp_path),)))
+    assert (ran["bad"].failed, ran["bad"].note) == (1, "what failed did not end within 1 s when it was run again")
+
+
+def test_late_in_a_run_nothing_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "LATEST_AGAIN_SECONDS", 0.0)
+    ran = Ran(tmp_path, Lane((again(tmp_path),)))
+    assert (ran["bad"].failed, ran["bad"].note) == (1, "what failed was not run again: it is too late")
+    assert not (tmp_path / "again").exists()
 
 
 def test_lanes_run_side_by_side_and_parts_of_one_do_not(tmp_path: Path) -> None:
