@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.serving.published import chosen_elsewhere, fitted_half, halves, pairs, predicted
 from benchmarks.serving.simulation import errors
 from rightpool.prediction.columns import Floats
-from rightpool.prediction.serving import HALF, HALF_SD
+from rightpool.prediction.server import HALF, HALF_SD
 
 MARKS = ("<!-- serving: python -m benchmarks.serving --docs -->", "<!-- end of serving -->")
 REQUESTS = 100_000

@@ -13,7 +13,8 @@ from statistics import fmean, median, stdev
 import numpy as np
 
 from rightpool.prediction.columns import Floats, floats
-from rightpool.prediction.serving import HALF, SERVED, Server, fixed_shares
+from rightpool.prediction.server import HALF
+from rightpool.prediction.serving import SERVED, Server, fixed_shares
 
 LIMITS = {
     "resnet50": 0.015,

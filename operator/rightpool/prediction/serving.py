@@ -16,17 +16,13 @@ import numpy as np
 
 from rightpool.prediction.batch_queue import SATURATED, BatchQueue, LatencyCurve
 from rightpool.prediction.columns import Bools, Floats, cumulative_normal
+from rightpool.prediction.server import HALF, HALF_SD
 
 SURE: Final = 0.9
 """Probability that the limit holds which the number of replicas is for: the upper end of the 80% interval."""
 MEDIAN_LATENCY: Final = 0.5
 TAIL_LATENCY: Final = 0.99
 
-# The batch whose variable part takes as long as the fixed part is HALF · √B, give or take the sd of its log: between
-# PyTorch's programs (1.1 in NVIDIA DeepLearningExamples: `python -m benchmarks.serving`) and compiled ones, for
-# which 0.12 and 0.35 predict MLPerf's results about as well.
-HALF: Final = 0.4
-HALF_SD: Final = 1.6
 SERVED: Final = 0.96
 """What a program reaches that takes requests one by one, of its rate in full batches. Of MLPerf's systems half reach
 more than 0.86 to 0.95, by benchmark, with what the limit of latency costs."""
