@@ -47,6 +47,10 @@ class RejectionReason(StrEnum):
     SCALING = "MinScalingEfficiency"
     FLOPS_UTILIZATION = "MinModelFlopsUtilization"
     NOT_PREDICTABLE = "NotPredictable"  # no Profile yet, or a field that the prediction needs is missing
+    DEMAND_UNKNOWN = "DemandUnknown"  # of a server: less than an hour of requests is recorded
+    TOO_SLOW_ALONE = "TooSlowAlone"  # of a server: one request by itself takes longer than the limit
+    LATENCY_NOT_HELD = "LatencyNotHeld"  # of a server: no number of replicas keeps the limit surely enough
+    LOAD_EXTRAPOLATED = "LoadExtrapolated"  # of a server: more at once than 1.5 times what was seen
     NOT_BETTER = "NotBetter"  # staying, or another candidate, is better
     BELOW_MIN_SAVINGS = "BelowMinSavings"  # better, by less than adaptation.minSavings
     UNCERTAIN = "UncertainSaving"  # probably better, and not surely enough

@@ -1,0 +1,80 @@
+"""Why an offer to a server is none, as a typed reason with its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rightpool.api.wording import number, span
+from rightpool.planning.offers.rejection import RejectionReason, RuledOut
+
+
+@dataclass(frozen=True, slots=True)
+class DemandUnknown(RuledOut):
+    """Too little is recorded of what comes."""
+
+    reason = RejectionReason.DEMAND_UNKNOWN
+    recorded: float
+    """Seconds of the record in which requests were counted."""
+
+    def text(self) -> str:
+        return f"requests are recorded for {span(self.recorded)}, and an hour is needed: see that its metrics are read"
+
+
+@dataclass(frozen=True, slots=True)
+class TooSlowAlone(RuledOut):
+    """One request by itself takes longer than the limit."""
+
+    reason = RejectionReason.TOO_SLOW_ALONE
+    alone: float
+    """Seconds."""
+    limit: float
+    """Seconds."""
+
+    def text(self) -> str:
+        alone, limit = milliseconds(self.alone), milliseconds(self.limit)
+        return f"one request by itself takes {alone} there, and the limit is {limit}: no number of replicas holds it"
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyNotHeld(RuledOut):
+    """No number of replicas that is allowed keeps the limit surely enough."""
+
+    reason = RejectionReason.LATENCY_NOT_HELD
+    chance: float
+    """Probability that it is kept with as many as help."""
+    limit: float
+    """Seconds."""
+    needed: int | None = None
+    """Replicas that would keep it; None where no number does."""
+    most: int | None = None
+    """Replicas that are allowed."""
+
+    def text(self) -> str:
+        if self.needed is not None:
+            return f"needs {self.needed} replicas at the recorded peak, and replicas.max is {self.most}: raise it"
+        return (
+            f"{milliseconds(self.limit)} hold over the recorded week with {self.chance:.0%} at most, and 90% are "
+            "needed: relax the limit"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadExtrapolated(RuledOut):
+    """A replica would have more at once than anything shows."""
+
+    reason = RejectionReason.LOAD_EXTRAPOLATED
+    load: float
+    """Requests of a batch at the peak."""
+    seen: float
+    """The most that were seen."""
+
+    def text(self) -> str:
+        return (
+            f"batches would be of {number(self.load)}, and no more than {number(self.seen)} were seen: "
+            "raise replicas.min, or send it more at once for a while"
+        )
+
+
+def milliseconds(seconds: float) -> str:
+    """A time as people say it."""
+    return f"{number(seconds * 1e3)} ms" if seconds < 1.0 else f"{number(seconds)} s"

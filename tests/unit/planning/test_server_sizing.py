@@ -1,0 +1,108 @@
+"""Replicas of a server: the floor that the record asks for, and the fewest that hold its limit."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rightpool.planning.offers.rejection import RejectionReason
+from rightpool.planning.offers.servers.floor import floors, usual_peaks
+from rightpool.planning.offers.servers.sizing import (
+    LatencyTarget,
+    ServerOffer,
+    cheapest,
+    mean_load,
+    sized,
+)
+from rightpool.prediction.columns import Floats
+from rightpool.prediction.replay import WINDOW
+from rightpool.prediction.server import LoadLine
+
+DAY = 5760  # windows
+LINE = LoadLine(0.010, 0.001, (1e-3, 1e-3, 0.0), 32.0, 32.0)  # 762 requests/s in full batches
+OFFER = ServerOffer("a", 2.0, LINE)
+TARGET = LatencyTarget(0.080, 0.99)
+
+
+def daily(days: int, mean: float = 2000.0) -> Floats:
+    """A day's wave, from half to one and a half of the mean, in counts of windows."""
+    wave = 1.0 + 0.5 * np.sin(np.arange(days * DAY) / DAY * 2 * math.pi)
+    return np.random.default_rng(3).poisson(mean * wave * WINDOW).astype(float)
+
+
+def test_the_floor_follows_the_same_hour_of_days_before() -> None:
+    counts = np.full(3 * DAY, 15.0)
+    counts[DAY // 2] = 1500.0  # one window at noon of the first day
+    asked = floors(counts)
+    assert asked[DAY // 2 : DAY // 2 + 240].max() == 100.0  # and the hour after it
+    assert asked[DAY + DAY // 2] == 100.0
+    assert asked[DAY + DAY // 2 - 200] == 100.0
+    assert asked[DAY + DAY // 4] == 1.0
+    assert asked[0] == 0.0
+
+
+def test_a_week_before_does_not_count_for_ever() -> None:
+    counts = np.full(9 * DAY, 15.0)
+    counts[DAY // 2] = 1500.0
+    asked = floors(counts)
+    assert asked[7 * DAY + DAY // 2] == 100.0
+    assert asked[8 * DAY + DAY // 2] == 1.0
+
+
+def test_the_usual_peak_knows_its_own_day() -> None:
+    counts = np.full(2 * DAY, 15.0)
+    counts[DAY + 100] = 1500.0
+    assert usual_peaks(counts)[100] == 100.0
+    assert usual_peaks(counts)[DAY // 2] == 1.0
+
+
+def test_as_few_replicas_hold_as_the_peak_needs() -> None:
+    found = sized(OFFER, daily(2), TARGET)
+    assert found.refusal is None
+    assert found.tail is not None
+    assert 0.6 * LINE.capacity < found.servable < LINE.capacity
+    assert found.replicas == math.ceil(usual_peaks(daily(2)).max() / found.servable)
+    assert found.chance >= 0.9
+    assert found.tail.whole < TARGET.limit
+    # The floor follows the day: cheaper than the peak's replicas all day.
+    assert found.dollars < found.replicas * 2.0 / 3600 / 2000.0 * 1e6
+
+
+def test_headroom_and_doubt_cost_replicas() -> None:
+    usual = sized(OFFER, daily(2), TARGET)
+    roomy = sized(OFFER, daily(2), replace(TARGET, headroom=1.5))
+    vague = sized(replace(OFFER, line=replace(LINE, doubt=(0.04, 0.04, 0.0))), daily(2), TARGET)
+    assert roomy.replicas >= math.floor(1.4 * usual.replicas)
+    assert vague.servable < usual.servable
+
+
+def test_what_can_not_be_held_says_why() -> None:
+    counts = daily(1)
+    assert _reason(counts[:100]) is RejectionReason.DEMAND_UNKNOWN
+    assert _reason(np.full(DAY, np.nan)) is RejectionReason.DEMAND_UNKNOWN
+    assert _reason(counts, replace(TARGET, limit=0.010)) is RejectionReason.TOO_SLOW_ALONE
+    assert _reason(counts, replace(TARGET, most=2)) is RejectionReason.LATENCY_NOT_HELD
+    unseen = replace(OFFER, line=replace(LINE, seen=2.0))
+    found = sized(unseen, counts, TARGET)
+    assert found.refusal is not None
+    assert found.refusal.reason is RejectionReason.LOAD_EXTRAPOLATED
+
+
+def _reason(counts: Floats, target: LatencyTarget = TARGET) -> RejectionReason | None:
+    refusal = sized(OFFER, counts, target).refusal
+    return None if refusal is None else refusal.reason
+
+
+def test_the_cheapest_that_holds_is_taken() -> None:
+    counts = daily(1)
+    dear, slow = ServerOffer("dear", 4.0, LINE), ServerOffer("slow", 0.1, replace(LINE, fixed=0.2))
+    found = cheapest([sized(one, counts, TARGET) for one in (dear, OFFER, slow)])
+    assert found is not None
+    assert found.offer.pool == "a"
+    assert cheapest([sized(slow, counts, TARGET)]) is None
+
+
+@pytest.mark.parametrize(("rate", "load"), [(1.0, 1.0), (500.0, 10.0), (2000.0, 32.0)])
+def test_as_many_as_come_meanwhile_are_a_batch(rate: float, load: float) -> None:
+    assert mean_load(LINE, rate) == pytest.approx(load, rel=0.01)
