@@ -15,7 +15,7 @@ from rightpool.profiles.served import RequestLevel as Level
 from rightpool.profiles.served import RequestTime as Time
 from rightpool.profiles.served import ServedWindow, ServerCounts, window_of
 from rightpool.telemetry.exposition import Series, parse_metrics
-from rightpool.telemetry.sources.servers.dialect import Dialect
+from rightpool.telemetry.sources.servers.dialect import ServerDialect
 from rightpool.telemetry.sources.servers.dialects import DIALECTS, dialect_named, histogram_dialect, spoken
 
 SHARED = Path(os.environ.get("RIGHTPOOL_SHARED", "/nowhere")) / "fixtures" / "serving"
@@ -28,7 +28,7 @@ def page(name: str) -> list[Series]:
     return parse_metrics((SHARED / f"{name}.prom").read_text(encoding="utf-8"), ALL)
 
 
-def spoken_by(series: list[Series]) -> Dialect:
+def spoken_by(series: list[Series]) -> ServerDialect:
     found = spoken(one.metric for one in series)
     assert found is not None
     return found
@@ -58,7 +58,7 @@ COUNTERS = {
         {Level.WAITING: 0},
     ),
     "vllm-0.32-1": (
-        "VLLM",
+        "vLLM",
         {
             Counter.REQUESTS: 105,
             Counter.ERRORS: 0,

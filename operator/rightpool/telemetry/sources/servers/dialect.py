@@ -97,7 +97,7 @@ def _edge(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class Dialect:
+class ServerDialect:
     """How one kind of server names what it counts."""
 
     name: str

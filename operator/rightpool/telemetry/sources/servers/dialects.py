@@ -11,7 +11,7 @@ from typing import Final
 from rightpool.profiles.served import RequestCounter as Counter
 from rightpool.profiles.served import RequestLevel as Level
 from rightpool.profiles.served import RequestTime as Time
-from rightpool.telemetry.sources.servers.dialect import Dialect, Term, Where
+from rightpool.telemetry.sources.servers.dialect import ServerDialect, Term, Where
 
 AUTO: Final = "Auto"
 HISTOGRAM: Final = "Histogram"
@@ -36,7 +36,7 @@ _OTEL: Final = (Where("http_route", _PROBES, keep=False),)
 _RAY: Final = (Where("route", "/-/.*", keep=False),)
 
 DIALECTS: Final = (
-    Dialect(
+    ServerDialect(
         "Triton",
         "Triton Inference Server",
         ("nv_inference_request_success", "nv_inference_request_duration_us"),
@@ -56,8 +56,8 @@ DIALECTS: Final = (
         {Time.FIRST_TOKEN: _one("nv_inference_first_response_histogram_ms", per=_MILLISECONDS)},
         {Level.WAITING: _one("nv_inference_pending_request_count")},
     ),
-    Dialect(
-        "VLLM",
+    ServerDialect(
+        "vLLM",
         "vLLM, NIM 2",
         ("vllm:request_success_total", "vllm:e2e_request_latency_seconds_count"),
         {
@@ -78,7 +78,7 @@ DIALECTS: Final = (
         },
         {Level.CONCURRENCY: _one("vllm:num_requests_running"), Level.WAITING: _one("vllm:num_requests_waiting")},
     ),
-    Dialect(
+    ServerDialect(
         "SGLang",
         "SGLang with --enable-metrics",
         ("sglang:num_requests_total", "sglang:e2e_request_latency_seconds_count"),
@@ -97,7 +97,7 @@ DIALECTS: Final = (
         },
         {Level.CONCURRENCY: _one("sglang:num_running_reqs"), Level.WAITING: _one("sglang:num_queue_reqs")},
     ),
-    Dialect(
+    ServerDialect(
         "TGI",
         "Text Generation Inference",
         ("tgi_request_count", "tgi_request_duration_count"),
@@ -117,7 +117,7 @@ DIALECTS: Final = (
         {Level.CONCURRENCY: _one("tgi_batch_current_size"), Level.WAITING: _one("tgi_queue_size")},
         started=True,
     ),
-    Dialect(
+    ServerDialect(
         "Dynamo",
         "the frontend of NVIDIA Dynamo",
         ("dynamo_frontend_requests_total", "dynamo_frontend_request_duration_seconds_count"),
@@ -138,7 +138,7 @@ DIALECTS: Final = (
         },
         started=True,
     ),
-    Dialect(
+    ServerDialect(
         "RayServe",
         "Ray Serve",
         ("ray_serve_num_http_requests_total", "ray_serve_http_request_latency_ms_count"),
@@ -158,7 +158,7 @@ DIALECTS: Final = (
             Level.WAITING: _one("ray_serve_deployment_queued_queries"),
         },
     ),
-    Dialect(
+    ServerDialect(
         "BentoML",
         "BentoML",
         ("bentoml_service_request_total", "bentoml_service_request_duration_seconds_count"),
@@ -173,7 +173,7 @@ DIALECTS: Final = (
         {Time.WHOLE: _one("bentoml_service_request_duration_seconds", where=_BENTO)},
         {Level.CONCURRENCY: _one("bentoml_service_request_in_progress", where=_BENTO)},
     ),
-    Dialect(
+    ServerDialect(
         "MLServer",
         "MLServer",
         ("model_infer_request_success_total", "model_infer_request_duration_count"),
@@ -189,7 +189,7 @@ DIALECTS: Final = (
         {Time.WHOLE: _one("rest_server_request_duration_seconds", where=(Where("path", ".*/(infer|generate).*"),))},
         {Level.CONCURRENCY: _one("rest_server_requests_in_progress", where=(Where("method", "POST"),))},
     ),
-    Dialect(
+    ServerDialect(
         "TorchServe",
         "TorchServe with metrics_mode=prometheus",
         ("ts_inference_requests_total", "ts_inference_latency_microseconds"),
@@ -204,7 +204,7 @@ DIALECTS: Final = (
         },
         started=True,
     ),
-    Dialect(
+    ServerDialect(
         "TFServing",
         "TensorFlow Serving with monitoring",
         (":tensorflow:serving:request_count", ":tensorflow:serving:request_latency_count"),
@@ -217,7 +217,7 @@ DIALECTS: Final = (
         },
         {Time.WHOLE: _one(":tensorflow:serving:request_latency", per=_MICROSECONDS)},
     ),
-    Dialect(
+    ServerDialect(
         "KServe",
         "the Python server of KServe",
         ("request_predict_seconds_count",),
@@ -228,7 +228,7 @@ DIALECTS: Final = (
             Counter.TIMED_BATCHES: _sum("request_predict_seconds_count"),
         },
     ),
-    Dialect(
+    ServerDialect(
         "OpenTelemetry",
         "OpenTelemetry's semantic conventions of HTTP and generative AI",
         ("http_server_request_duration_seconds_count",),
@@ -249,21 +249,21 @@ DIALECTS: Final = (
 )
 
 
-def dialect_named(name: str) -> Dialect | None:
+def dialect_named(name: str) -> ServerDialect | None:
     """That of the table; None where there is none."""
     return next((one for one in DIALECTS if one.name == name), None)
 
 
-def spoken(names: Iterable[str]) -> Dialect | None:
+def spoken(names: Iterable[str]) -> ServerDialect | None:
     """The first of the table whose required series are among these; None where it is none of them."""
     found = frozenset(names)
     return next((one for one in DIALECTS if one.speaks(found)), None)
 
 
-def histogram_dialect(seconds: str, requests: str = "", errors: str = "", unit: float = 1.0) -> Dialect:
+def histogram_dialect(seconds: str, requests: str = "", errors: str = "", unit: float = 1.0) -> ServerDialect:
     """Any server's, by the names of its series. seconds: the histogram, without _bucket. requests: their counter; the
     histogram's count where it is empty. unit: of the histogram, in a second."""
     counters = {Counter.REQUESTS: _sum(requests or f"{seconds}_count")}
     if errors:
         counters[Counter.ERRORS] = _sum(errors)
-    return Dialect(HISTOGRAM, "any", (f"{seconds}_count",), counters, {Time.WHOLE: _one(seconds, per=unit)})
+    return ServerDialect(HISTOGRAM, "any", (f"{seconds}_count",), counters, {Time.WHOLE: _one(seconds, per=unit)})
