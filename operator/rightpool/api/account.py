@@ -39,7 +39,7 @@ class Account(Record):
     """What the job costs, dollars."""
 
     cost_per_hour: Annotated[Quantity | None, Field(alias="perHour")] = None
-    """Dollars an hour now, for the chips that its pods hold. Absent where none are held, and where the price is
+    """Dollars an hour now, for chips. Absent where none are held, and where the price is
     unknown: the time is then in unpricedSeconds."""
 
     cost_per_million: Annotated[Quantity | None, Field(alias="perMillion")] = None
@@ -63,7 +63,8 @@ class Account(Record):
     """Seconds on chips whose price is not known; they are not in spent."""
 
     chips: Annotated[Count, Field(exclude_if=_is_zero)] = 0
-    """Chips that its pods hold now, those of starting and ending pods included."""
+    """Chips that its pods hold now, those of starting and ending pods included, and what is kept for an edit that waits
+    for a save."""
 
     chip_seconds: Annotated[Seconds, Field(exclude_if=_is_zero), PACKED] = 0.0
     """Seconds for which chips were held, added up over chips."""

@@ -11,6 +11,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.books.accounting import accounted, hung
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.intent import Intent
@@ -163,7 +164,7 @@ def test_what_hangs_after_its_first_steps_is_interrupted_since_its_last_one(dema
     world.cycle(decide(Action.MOVE, A10G, 900.0, candidate(A100, 1000.0, 0.02)))
     world.reach(Phase.VERIFYING)
     world.live(60.0)
-    job = accounted(world.observed(), None, world.now)
+    job = accounted(world.observed(), None, PlacementPolicySpec(), world.now)
     migration = job.state.migration
     assert migration is not None and job.state.interruption is None, "it has caught up"
     if demanded:

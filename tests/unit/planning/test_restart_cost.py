@@ -7,6 +7,7 @@ import pytest
 from rightpool.api.action import Action
 from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import Outcome
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.revision import Revision
 from rightpool.api.variation import SlowStart, Variation
 from rightpool.planning.books.accounting import accounted
@@ -36,7 +37,7 @@ def moved(repeats: float, mode: str, action: Action = Action.MOVE, outcome: Outc
     while job.state.interruption is not None:
         assert job.observed.track is not None
         job.observed.track.add(Sample(at, {Field.SAMPLES: done, Field.PODS: 1.0}), 1)
-        job = accounted(job, None, at)
+        job = accounted(job, None, PlacementPolicySpec(), at)
         at += 10.0
         done += 10.0 * (0.5 if at <= since + SLOW.seconds else 1.0)
     return job
@@ -75,7 +76,7 @@ def interrupted(counts: float, silent: float) -> Job:
         if second <= silent:
             count = min(float(second), counts)
             job.observed.track.add(Sample(since + second, {Field.SAMPLES: count, Field.PODS: 1.0}), 1)
-        job = accounted(job, None, since + second)
+        job = accounted(job, None, PlacementPolicySpec(), since + second)
     return job
 
 

@@ -128,7 +128,7 @@ def test_what_is_taken_is_never_more_than_there_is_and_comes_back(
 
 @pytest.mark.parametrize("action", [Action.UPDATE, Action.MOVE])
 def test_chips_are_given_back_where_a_save_is_waited_for_too_long(action: Action) -> None:
-    """They are nobody's meanwhile, and not paid for."""
+    """They are nobody's meanwhile, and an edit pays for them."""
     edited = running(Placement("a100", 4, 1), name="edited", made=fixed(8))
     source = edited.state.revision
     assert source is not None

@@ -12,6 +12,7 @@ from rightpool.api.account import Account
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.interruption import FAILED_PROGRAM, TAKEN, Interruption
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.recovery import Recovery
 from rightpool.api.revision import Revision
 from rightpool.api.spot_use import SpotUse
@@ -99,29 +100,31 @@ def test_pods_that_are_taken_away_interrupt_the_job_until_others_have_caught_up(
         track.add(Sample(NOW + second, values), 1)
     at = NOW + 700.0
     gone = RevisionState(1, exists=True, active=1, running=0, on_nodes=1, disrupted_at=at)
-    job = accounted(changed(job, track=track, revisions={1: gone}), None, at)
+    job = accounted(changed(job, track=track, revisions={1: gone}), None, PlacementPolicySpec(), at)
     assert job.state.interruption is not None and job.state.interruption.id == TAKEN
     assert job.state.interruption.repeats == 300
     back = replace(gone, running=1)
     for second in range(2700, 3600, 100):
         track.add(Sample(at + second, {Field.SAMPLES: float(second - 2700), Field.PODS: 1.0}), 1)
-        job = accounted(changed(job, track=track, revisions={1: back}), None, at + second)
+        job = accounted(changed(job, track=track, revisions={1: back}), None, PlacementPolicySpec(), at + second)
         if job.state.interruption is None:
             break
     assert job.state.recovery == Recovery(at, pytest.approx(3000.0, abs=1.0))  # type: ignore[arg-type]
     assert interruption_seconds(job) == Training().restart_seconds(job) == pytest.approx(3000.0, abs=1.0)
     later = changed(job, revisions={1: replace(back, running=0)})
-    assert accounted(later, None, at + 3700.0).state.interruption is None, "that was another reason"
+    assert accounted(later, None, PlacementPolicySpec(), at + 3700.0).state.interruption is None, (
+        "that was another reason"
+    )
 
 
 def test_what_is_paid_without_work_reduces_saved_where_a_job_was_moved_to_spot() -> None:
     there = Counterfactual(Placement("a100", 4, 1), 12.0, since=NOW, speed=1.0, predicted=1.0)
     job = on_spot()
     job = changed(job, account=replace(job.state.account, counterfactual=there))
-    job = accounted(job, None, NOW)
+    job = accounted(job, None, PlacementPolicySpec(), NOW)
     assert job.state.account.saving_per_hour == pytest.approx(4.0)
     gone = RevisionState(1, exists=True, active=1, running=0, on_nodes=1, disrupted_at=NOW + 60.0)
-    job = accounted(changed(job, revisions={1: gone}), None, NOW + 60.0)
+    job = accounted(changed(job, revisions={1: gone}), None, PlacementPolicySpec(), NOW + 60.0)
     assert job.state.account.saving_per_hour == pytest.approx(-8.0)
 
 
@@ -143,7 +146,7 @@ def test_a_program_that_fails_and_starts_again_saves_nothing_until_it_has_caught
         if not 750 <= second < 850:
             values = {Field.SAMPLES: count, Field.PODS: 1.0, Field.CHECKPOINT_TIMESTAMP: NOW + 600.0}
             track.add(Sample(NOW + second, values), 1)
-        job = accounted(job, None, NOW + second)
+        job = accounted(job, None, PlacementPolicySpec(), NOW + second)
     assert job.state.interruption is not None and job.state.interruption.id == FAILED_PROGRAM
     truth = (12.0 * 750.0 - 10.0 * 910.0) / 3600.0
     assert truth < 0.0

@@ -13,6 +13,7 @@ from rightpool.api.interruption import Interruption
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.progress import JobProgress
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.books.accounting import accounted, departed
@@ -258,7 +259,7 @@ def test_what_is_to_be_repeated_counts_in_its_own_unit(unit: WorkUnit, over: boo
     assert job.state.revision is not None
     since = replace(job.state.revision, since=NOW - 60.0)
     waiting = changed(job, revision=since, interruption=Interruption("d-1", NOW - 100.0, repeats=1000, unit=unit))
-    assert (accounted(waiting, None, NOW + 20.0).state.interruption is None) is over
+    assert (accounted(waiting, None, PlacementPolicySpec(), NOW + 20.0).state.interruption is None) is over
 
 
 def test_what_a_move_in_steps_repeats_is_in_steps() -> None:

@@ -137,6 +137,7 @@ class World:
     tracks: dict[int, Track] = field(default_factory=dict)
     counters: dict[int, float] = field(default_factory=dict)
     paid: float = 0.0  # dollars, by the world's own meter
+    held: float = 0.0  # chip-seconds of pods on nodes, by the same
     prices: dict[str, float] = field(default_factory=lambda: dict(PRICES))  # of a chip-hour
     places: dict[int, Placement] = field(default_factory=dict)
 
@@ -300,6 +301,7 @@ class World:
         if place is None:
             return  # not made by this operator
         if not child.stuck:
+            self.held += place.chips_per_replica * child.pods * seconds
             self.paid += self.prices[place.pool] * place.chips_per_replica * child.pods * seconds / 3600
         if child.running < child.replicas:
             child.ran = 0.0

@@ -32,6 +32,7 @@ from rightpool.planning.allocate.room import NO_NODES, Nodes, Room
 from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.kept_target import kept_too_long, waits_for_save
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
@@ -410,14 +411,8 @@ def _lacks_room(assessment: Assessment) -> bool:
 
 def _promised_too_long(job: Job, fleet: Fleet) -> bool:
     """Whether a job waits for its save for so long that others may have the chips it is to go to."""
-    migration = job.state.migration
-    return (
-        migration is not None
-        and migration.phase is Phase.CHECKPOINTING
-        and migration.action is not Action.START
-        and not migration.rolling_back
-        and fleet.now - migration.phase_since > fleet.policy.start_deadline.total_seconds()
-    )
+    migration = waits_for_save(job)
+    return migration is not None and kept_too_long(migration, fleet.policy, fleet.now)
 
 
 def _waits(job: Job) -> bool:

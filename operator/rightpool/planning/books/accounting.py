@@ -1,7 +1,7 @@
 """The books of a job: they follow what is seen and what is decided. Nothing is written unless something has changed.
 
-Spent is what was held, at its price. Saved is what the same work would have cost where the job was before its moves,
-less what was spent; see `counterfactual`.
+Spent is what was held, or kept for an edit, at its price. Saved is what the same work would have cost where the job was
+before its moves, less what was spent; see `counterfactual`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rightpool.api.interruption import FAILED_PROGRAM, TAKEN, Interruption
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.recovery import Recovery
 from rightpool.api.revision import Revision
 from rightpool.api.units import HOUR
@@ -32,7 +33,7 @@ from rightpool.planning.books.counterfactual import (
     part_of_start,
     speed,
 )
-from rightpool.planning.books.holding import holding
+from rightpool.planning.books.holding import holding, kept_for_edit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.work.outlook import patience
@@ -72,13 +73,13 @@ class Prices(Protocol):
 # --- each cycle ------------------------------------------------------------------------------------------------------
 
 
-def accounted(job: Job, prices: Prices | None, now: float) -> Job:
+def accounted(job: Job, prices: Prices | None, policy: PlacementPolicySpec, now: float) -> Job:
     """The job with its meter at what is held and at today's prices; the very same object where nothing changes."""
     if job.state.revision is None or job.state.finished is not None:
         return job
     crowded = prices is not None and prices.crowded
     job = _caught_up(_disrupted(_priced(job, prices, now), now), now)
-    return _metered(_measured_again(job, now, crowded=crowded), now)
+    return _metered(_measured_again(job, now, crowded=crowded), policy, now)
 
 
 def _priced(job: Job, prices: Prices | None, now: float) -> Job:
@@ -251,9 +252,9 @@ def _measured_again(job: Job, now: float, *, crowded: bool) -> Job:
     return remeasured(job, now, refuted=crowded and there.faded == 1.0)
 
 
-def _metered(job: Job, now: float) -> Job:
-    """The meter at what is held."""
-    state, held = job.state, holding(job)
+def _metered(job: Job, policy: PlacementPolicySpec, now: float) -> Job:
+    """The meter at what is held, and kept for an edit."""
+    state, held, kept = job.state, holding(job), kept_for_edit(job, policy, now)
     account, there = state.account, state.account.counterfactual
     per_hour, saving = 0.0, 0.0
     revision, interruption = state.revision, state.interruption
@@ -261,15 +262,22 @@ def _metered(job: Job, now: float) -> Job:
         # At home it would be interrupted, too.
         free = interruption.demanded or (interruption.unplanned and there is None)
         saving = 0.0 if free else -(held.cost_per_hour or 0.0)
+        compared = not free
     elif there is None or revision is None or held.cost_per_hour is None or there.cost_per_hour is None:
-        pass  # at home, or nothing to compare with
+        compared = False  # at home, or nothing to compare with
     else:
+        compared = True
         per_hour = there.cost_per_hour * min(1.0, held.chips / revision.placement.chips) * there.faded
         saving = 0.0 if there.speed is None else per_hour / there.speed - held.cost_per_hour
+    if compared and there is not None:
+        # There the edit would wait, too: its chips are on both sides.
+        per_hour += (kept.cost_per_hour or 0.0) * (there.speed or 1.0)
+    chips, cost = held.chips + kept.chips, held.cost_per_hour if held.chips else 0.0
+    cost = None if not chips or cost is None or kept.cost_per_hour is None else cost + kept.cost_per_hour
     same = (
-        account.chips == held.chips
-        and (account.since is None) == (held.chips == 0)
-        and _same_as_stored(account.cost_per_hour, held.cost_per_hour)
+        account.chips == chips
+        and (account.since is None) == (chips == 0)
+        and _same_as_stored(account.cost_per_hour, cost)
         and math.isclose(account.saving_per_hour, saving, rel_tol=1e-4, abs_tol=1e-4)
         and (there is None or _same_as_stored(there.per_hour, per_hour))
     )
@@ -278,7 +286,7 @@ def _metered(job: Job, now: float) -> Job:
     if job.observed.track is None and account.since is not None:
         progress = progress_of(job, now, held=True)
         state = altered(state, progress=None if progress.since is None else progress)
-    if held.chips == 0:
+    if chips == 0:
         account = account.stopped(now)
     else:
         began = now if held.since is None or account.since is not None else min(now, held.since)
@@ -286,8 +294,8 @@ def _metered(job: Job, now: float) -> Job:
         account = altered(
             account,
             since=began if account.since is None else account.since,
-            cost_per_hour=held.cost_per_hour,
-            chips=held.chips,
+            cost_per_hour=cost,
+            chips=chips,
             saving_per_hour=saving,
         )
     if account.counterfactual is not None:

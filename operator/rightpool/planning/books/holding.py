@@ -1,12 +1,15 @@
-"""What a job's pods hold now, and what that costs an hour.
+"""What a job's pods hold now, what is kept for an edit, and what that costs an hour.
 
-Paid is what is on a node: starting pods, pods that load, and pods that end. Pods in a queue hold nothing.
+Paid is what is on a node: starting pods, pods that load, and pods that end. Pods in a queue hold nothing. Paid is also
+what is kept from others for an edit while its save is waited for: that may take as long as its user wants it to.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.kept_target import kept_too_long, waits_for_save
 
 
 class Holding(NamedTuple):
@@ -43,6 +46,34 @@ def holding(job: Job) -> Holding:
     timed = sum(held for _, held in moments)
     since = sum(at * held for at, held in moments) / timed if timed == pods else None
     return Holding(chips, cost if priced else None, since)
+
+
+class Kept(NamedTuple):
+    """Chips that nobody else gets, beside those that the job's pods hold."""
+
+    chips: int = 0
+    """Of the placement that the user wants."""
+    cost_per_hour: float | None = 0.0
+    """Dollars; None where the price is unknown."""
+
+
+NOTHING_KEPT: Final = Kept()
+
+
+def kept_for_edit(job: Job, policy: PlacementPolicySpec, now: float) -> Kept:
+    """What is kept for what the user has asked for, until it is given back. The operator's own moves are not charged:
+    nobody can have them wait on purpose."""
+    migration = waits_for_save(job)
+    if migration is None or not migration.demanded or kept_too_long(migration, policy, now):
+        return NOTHING_KEPT
+    target = migration.target
+    there = [ref for ref in _known(job).values() if ref.placement.pool == target.placement.pool]
+    held = sum(job.revision(ref.revision).holding * ref.placement.chips_per_replica for ref in there)
+    chips = max(target.placement.chips - held, 0)
+    if not chips:
+        return NOTHING_KEPT
+    cost = target.cost_per_hour
+    return Kept(chips, None if cost is None else cost * chips / target.placement.chips)
 
 
 def _known(job: Job) -> dict[int, Revision]:

@@ -55,9 +55,9 @@ def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec
     if job.deleting or job.state.finished or job.invalid or contradiction(job):
         return job
     # First what is paid and done up to now, then what follows from the step itself.
-    booked = accounted(job, assessment, now)
+    booked = accounted(job, assessment, policy, now)
     after = _advanced(booked, assessment, policy, now, why)
-    after = booked if after is booked else accounted(after, assessment, now)
+    after = booked if after is booked else accounted(after, assessment, policy, now)
     seen, stored = job.observed.variation, job.state.variation
     if seen is not None and (after is not job or worth_keeping(stored, seen) or _tells_a_verdict(job, seen)):
         after = after.with_state(altered(after.state, variation=seen))
