@@ -80,6 +80,13 @@ class FleetMode(StrEnum):
     OFF = "Off"
 
 
+class GivingWay(StrEnum):
+    """Whether a job that runs may be moved or resized for others that gain more than it loses."""
+
+    NEVER = "Never"
+    MOVE = "Move"
+
+
 class AdoptionChange(StrEnum):
     """What may be done to an object that is adopted."""
 

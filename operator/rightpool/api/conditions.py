@@ -176,6 +176,8 @@ class Reason(StrEnum):
     UNCERTAIN_SAVING = "UncertainSaving"  # the saving is likely, but not certain enough for a move
     POOL_SUSPECTED = "PoolSuspected"  # too many of the last moves to that pool had to be rolled back
     POOL_UNPROVEN = "PoolUnproven"  # as many as may try that pool, or double its use, are under way
+    FLEET_GAINS = "FleetGains"  # the fleet gains more by the move than its restart costs
+    RESTARTS_OFTEN = "RestartsOften"  # restarts for others have taken their share of the job's time
     OUTBID = "Outbid"  # other jobs gain more from the chips
     CIRCUIT_BREAKER_OPEN = "CircuitBreakerOpen"  # too many of the last moves on several pools had to be rolled back
     DISRUPTED = "Disrupted"  # pods of a gang failed because Kubernetes ended another one of it: all start again

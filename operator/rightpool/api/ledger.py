@@ -126,8 +126,9 @@ class LedgerEntry(Record):
 
     @property
     def resized(self) -> bool:
-        """Whether the user changed the size alone, so that what was before compares with what is after."""
-        return self.action is Action.UPDATE and self.doubt is not None
+        """Whether the user or the fleet's plan changed the size alone, so that what was before compares with what is
+        after."""
+        return self.outcome is Outcome.CARRIED_OUT and self.doubt is not None
 
     @property
     def baseline_cost_per_million(self) -> float | None:

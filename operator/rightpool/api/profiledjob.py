@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 
 from rightpool.api.adoption import Adoption, WorkloadRef
 from rightpool.api.checkpoint import Checkpoint
-from rightpool.api.choices import AdaptationMode, AdoptionChange, Batch, BudgetAction, Objective, Switch
+from rightpool.api.choices import AdaptationMode, AdoptionChange, Batch, BudgetAction, GivingWay, Objective, Switch
 from rightpool.api.elasticity import Elasticity
 from rightpool.api.job_set import PODS_OF_JOB_SET
 from rightpool.api.model import ApiModel
@@ -168,6 +168,10 @@ class Adaptation(ApiModel):
 
     min_savings: Ratio = Field(default="0.10", validate_default=True)
     """Share of the cost that a move must save. Below it nothing moves."""
+
+    gives_way: Annotated[GivingWay, Field(alias="yield")] = GivingWay.NEVER
+    """Move: with mode Auto, and fleet.mode Auto in the policy, the job may be moved and resized for others that gain
+    more than it loses, and gets chips that nobody values more. It saves first. Never: it is not."""
 
     require_approval: bool = False
     """Whether each move waits for the annotation `rightpool.dev/approve: <decision id>`."""

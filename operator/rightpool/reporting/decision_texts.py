@@ -16,6 +16,7 @@ from rightpool.planning.offers.decision import Decision, Held
 from rightpool.planning.offers.evidence import (
     Bill,
     Failure,
+    FleetGain,
     Gathering,
     NoPoolFits,
     PoolGone,
@@ -255,6 +256,17 @@ def _without_return(evidence: SourceNotHeld) -> tuple[str, str]:
     )
 
 
+def _for_all(job: Job, assessment: Assessment, decision: Decision) -> str:
+    """Why the fleet moves the job."""
+    target = "" if decision.target is None else f"{place(decision.target)}: "
+    own = decision.evidence.own if isinstance(decision.evidence, FleetGain) else 0.0
+    if own < 0.0:
+        return (
+            f"{target}gives way, since others gain more from its chips than the {dollars(-own)} an hour that it loses"
+        )
+    return f"{target}gains {dollars(own)} an hour by chips that nobody values more, its restart paid"
+
+
 def _taken(job: Job, assessment: Assessment, decision: Decision) -> str:
     """Why a move is made."""
     candidate, current = decision.candidate, assessment.current
@@ -272,6 +284,7 @@ def _taken(job: Job, assessment: Assessment, decision: Decision) -> str:
 
 _TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
     Reason.JOB_COMPLETED: _over,
+    Reason.FLEET_GAINS: _for_all,
     Reason.JOB_FAILED: _over,
     Reason.SETTLED: lambda job, assessment, decision: "the job is being deleted",
     Reason.INVALID_SPEC: lambda job, assessment, decision: job.invalid or "",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from rightpool.api.action import Action
 from rightpool.api.choices import FleetMode
 from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.policy import FleetPlanning
 from rightpool.cli.decider import Decider
@@ -18,8 +20,11 @@ from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
-from rightpool.planning.jobs.job import Job
-from tests.unit.planning.jobs import GREEDY, fleet, fresh, plan, running, spec
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.beginning import with_decision
+from rightpool.planning.offers.decision import MIGRATING_ACTIONS
+from rightpool.reporting.decision_texts import decision_text
+from tests.unit.planning.jobs import GREEDY, NOW, changed, entry, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_plan import FREE
 from tests.unit.prediction.fixtures import A100_CHIP, pool
 
@@ -100,3 +105,95 @@ def test_a_first_start_comes_before_all_moves() -> None:
     made = plan(fleet([new, job("choosy", "cheap")], pools_of(4), FREE), allocator=FleetAllocator())
     assert made.assessments[new.key].decision.action is Action.START
     assert targets(made)["choosy"] is None
+
+
+# --- giving way ------------------------------------------------------------------------------------------------------
+
+
+def wide(chips: int = 8, **fields: Any) -> Job:
+    """It runs on as many chips, may have 2 to 8, and lets others have some of them."""
+    adaptation = {"mode": "Auto", "yield": fields.pop("gives", "Move")}
+    made = spec(
+        chips=8,
+        elasticity={"minChips": 2, "maxChips": 8, "batch": "Global"},
+        adaptation=adaptation,
+        targets={"objective": "Balanced"},
+        **fields.pop("sections", {}),
+    )
+    ratios = {"exposed_communication": 0.01}
+    return running(Placement("only", chips, 1), 80.0 * chips, "wide", made, pools=only(0), ratios=ratios, **fields)
+
+
+def only(free: int) -> dict[str, Pool]:
+    return {"only": pool("only", A100_CHIP, 2.0, total=8, free=free, per_node=8)}
+
+
+def new(chips: int = 4) -> Job:
+    return fresh("new", spec(chips=chips, elasticity={"minChips": chips, "maxChips": chips, "batch": "Global"}))
+
+
+def by_fleet(*jobs: Job, free: int = 0) -> Plan:
+    return plan(fleet(jobs, only(free), FREE), allocator=FleetAllocator())
+
+
+def test_a_job_that_runs_gives_way_to_one_that_waits_and_is_worth_more() -> None:
+    one = wide()
+    made = by_fleet(one, new())
+    decision = made.assessments[one.key].decision
+    assert (decision.action, decision.reason) == (Action.RESIZE, Reason.FLEET_GAINS)
+    assert decision.target == Placement("only", 4, 1)
+    assert "gives way" in decision_text(one, made.assessments[one.key], NOW)
+    assert made.assessments[new().key].decision.reason is Reason.WAITING_FOR_CAPACITY, "its chips are not free yet"
+
+
+def just_started() -> Job:
+    one = wide()
+    assert one.state.revision is not None
+    return changed(one, revision=replace(one.state.revision, since=NOW - 60.0))
+
+
+@pytest.mark.parametrize(
+    "one",
+    [wide(gives="Never"), wide(sections={"checkpoint": {"mode": "None"}}), just_started()],
+    ids=["does-not-let-them", "can't-save", "has-just-started"],
+)
+def test_nobody_gives_way_who_may_not_be_moved(one: Job) -> None:
+    made = plan(fleet([one, new()], only(0)), allocator=FleetAllocator())
+    assert made.assessments[one.key].decision.action not in MIGRATING_ACTIONS
+
+
+def test_nobody_gives_way_more_than_once_for_the_same_chips() -> None:
+    one, two = wide(), new()
+    began = with_decision(one, by_fleet(one, two).assessments[one.key], NOW, lambda *_: "")
+    assert began.state.migration is not None and began.state.migration.without_return is Reason.FLEET_GAINS
+    other = replace(one, key=JobKey("ns", "other"))
+    pools = {"only": pool("only", A100_CHIP, 2.0, total=16, free=0, per_node=8)}
+    made = plan(fleet([began, other, two], pools, FREE), allocator=FleetAllocator())
+    assert made.assessments[other.key].decision.action not in MIGRATING_ACTIONS
+
+
+def test_who_gave_way_grows_again_when_chips_are_free() -> None:
+    gave = entry(
+        Outcome.CARRIED_OUT,
+        NOW - 7200.0,
+        action=Action.RESIZE,
+        reason=Reason.FLEET_GAINS,
+        source=Placement("only", 8, 1),
+        target=Placement("only", 4, 1),
+        baseline_throughput=640.0,
+        realised_throughput=320.0,
+        doubt=0.01,
+        source_chip=A100_CHIP.key,
+        target_chip=A100_CHIP.key,
+    )
+    small = wide(4, history=(gave,))
+    decision = by_fleet(small, free=4).assessments[small.key].decision
+    assert (decision.action, decision.target) == (Action.RESIZE, Placement("only", 8, 1))
+
+
+def test_restarts_for_others_take_a_share_of_its_time_and_no_number_in_its_life() -> None:
+    times = (NOW - 7200.0 * number for number in (3, 2, 1))
+    gave = [entry(Outcome.CARRIED_OUT, at, reason=Reason.FLEET_GAINS, lost_seconds=300.0) for at in times]
+    old, young = wide(history=tuple(gave)), wide(history=tuple(gave), created_at=NOW - 9000.0)
+    assert by_fleet(old, new()).assessments[old.key].decision.reason is Reason.FLEET_GAINS
+    assert by_fleet(young, new()).assessments[young.key].decision.reason is not Reason.FLEET_GAINS

@@ -72,7 +72,7 @@ class MarketMembers(NamedTuple):
     stakes: tuple[Stake, ...] = ()
     """One a job. Who asks for chips and has none comes in its turn."""
     chips: Mapping[str, int] = MappingProxyType({})
-    """By pool, those that they hold."""
+    """By pool, those that they hold, and those that moves under way are about to leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,8 @@ class Grant(NamedTuple):
     """The job's."""
     place: Placement | None = None
     """The only one that it gets; None: the first of its offers that is left."""
+    gain: float = 0.0
+    """Dollars an hour that it gains by that, its restart paid; below 0 where it gives way to others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def _changes(members: MarketMembers, plan: SharedOut) -> list[Grant]:
         for stake in members.stakes
         if (place := plan.places[stake.key]) is not None and place != stake.place_among(members.places)
     ]
-    return [Grant(key, place) for _, key, place in sorted(gets)]
+    return [Grant(key, place, -loss) for loss, key, place in sorted(gets)]
 
 
 def _spare(ask: Ask, plan: SharedOut) -> Placement | None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from rightpool.api.action import Action
+from rightpool.api.choices import FleetMode, GivingWay
 from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Z80, Estimate
 from rightpool.api.ledger import LedgerEntry, Outcome
@@ -23,11 +24,13 @@ from rightpool.planning.allocate.breaker import CLOCK_SKEW_SECONDS, Breaker, Goi
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.evidence import (
+    RESTART_SHARE,
     BreakerOpen,
     CoolingDown,
     FewWindows,
     Limit,
     MovedOften,
+    RestartsOften,
     RunsShortly,
     SaveFailed,
     SaveMissing,
@@ -45,6 +48,8 @@ _UNTOUCHED: Final = frozenset({Outcome.HELD})
 # A save that does not come is asked for again after this long, or the cooldown; twice as long each time, up to a day.
 FIRST_RETRY_SECONDS: Final = 900.0
 LONGEST_RETRY_SECONDS: Final = 86_400.0
+FREE_RESTARTS: Final = 2
+"""Moves of a job that lets the fleet move it that ask for no share of its time."""
 # Of the time to a deadline that is missed anyway, what may go by before a move that makes it later by less.
 WAITED_SHARE: Final = 0.25
 
@@ -180,14 +185,26 @@ def save_limit(job: Job, now: float) -> Limit | None:
     return SaveMissing(attempts, asked_at + wait, late) if now < asked_at + wait else None
 
 
-def job_limit(job: Job, intent: Intent, policy: PlacementPolicySpec, now: float, *, met: bool = True) -> Limit | None:
+def job_limit(
+    job: Job,
+    intent: Intent,
+    policy: PlacementPolicySpec,
+    now: float,
+    *,
+    met: bool = True,
+    restart: float | None = None,
+) -> Limit | None:
     """Why this job may not be moved yet; None where it may. It does not stay where the spec does not allow it, and a
     target that is missed is repaired however often it was moved to save.
 
     met: whether the move meets the target that it is for. What only comes nearer to it saves, and waits as such.
+    restart: seconds that it takes, where that is known.
     """
     if intent is Intent.LEAVE:
         return None
+    lets = job.spec.adaptation.gives_way is GivingWay.MOVE and policy.fleet.mode is FleetMode.AUTO
+    if lets and restart is not None:
+        return fleet_move_limit(job, restart, policy, now)
     adaptation, state = job.spec.adaptation, job.state
     repairs = intent is Intent.REPAIR and adaptation.max_moves > 0
     if state.moves >= adaptation.max_moves and not repairs:
@@ -200,6 +217,25 @@ def job_limit(job: Job, intent: Intent, policy: PlacementPolicySpec, now: float,
     if since is not None and now - since < shortest:
         return RunsShortly(since, shortest)
     return None
+
+
+def fleet_move_limit(job: Job, restart: float, policy: PlacementPolicySpec, now: float) -> Limit | None:
+    """Why a job that lets the fleet move it may not be moved yet; None where it may. restart: seconds that it takes.
+
+    Not a number of moves in its life: a long job would use it up in its first hours. Its restarts may take a share of
+    its time, of which the first two do not ask.
+    """
+    unsaved, state = save_limit(job, now), job.state
+    if unsaved is not None:
+        return unsaved
+    shortest = policy.min_run_time.total_seconds()
+    since = None if state.revision is None else state.revision.since
+    if since is None or now - since < shortest:
+        return RunsShortly(now if since is None else since, shortest)
+    moved = [entry for entry in state.history if _chosen(entry) and entry.outcome not in _UNTOUCHED]
+    taken = restart + sum(entry.lost_seconds for entry in moved)
+    next_at = job.created_at + taken / RESTART_SHARE
+    return RestartsOften(len(moved), taken, next_at) if len(moved) >= FREE_RESTARTS and now < next_at else None
 
 
 def baseline_limit(job: Job, saved: float, now: float) -> Limit | None:

@@ -8,26 +8,30 @@ costs, and the more the longer it has waited.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
-from rightpool.api.choices import AdaptationMode
+from rightpool.api.choices import AdaptationMode, GivingWay
 from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.allocate.allocator import Ask, MarketMembers, Turn
+from rightpool.planning.allocate.limits import fleet_move_limit
 from rightpool.planning.allocate.market import Stake
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.allocate.surplus import CHANGES_FADE_SECONDS
 from rightpool.planning.jobs.fleet import Fleet
-from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.evaluated import Evaluated, MeasuredJob
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.select import adaptation_mode
 from rightpool.planning.work.outlook import SHORTEST_HORIZON_SECONDS
+from rightpool.planning.work.registry import work_of
 from rightpool.prediction.columns import floats
 
 # Of what a job costs an hour: its time is worth that much at least, or who saves alone would never be given chips.
@@ -39,13 +43,27 @@ _LATER: Final = 0.98
 
 
 def members_of(
-    asks: Iterable[Ask], fleet: Fleet, room: Room, forbidden: Callable[[Ask, int], Limit | None]
+    asks: Iterable[Ask],
+    alone: Mapping[JobKey, Assessment],
+    fleet: Fleet,
+    room: Room,
+    forbidden: Callable[[Ask, int], Limit | None],
 ) -> MarketMembers:
-    """Whose chips are shared out by what they are worth: of who starts, and of whose move saves. An offer that does not
-    fit the nodes of a pool, though it has enough chips, is none."""
+    """Whose chips are shared out by what they are worth: of who starts, whose move saves, and who gives way. An offer
+    that does not fit the nodes of a pool, though it has enough chips, is none. alone: what each job would get by
+    itself."""
     book = _Book(fleet.now, fleet.policy.start_deadline.total_seconds())
     free = {name: sum(room.free(name).values()) for name in fleet.pools}
+    for job in fleet.jobs.values():
+        book.add_leaving(job)
+    given = set[JobKey]()
+    for key, assessment in alone.items():
+        if assessment.evaluated is not None and gives_way(fleet.jobs[key], assessment, fleet):
+            given.add(key)
+            book.add_running(assessment.evaluated, _possible(assessment.evaluated, room, free))
     for ask in asks:
+        if ask.key in given:
+            continue
         fits = room.fits(ask.job, ask.offers)
         if ask.turn is Turn.START:
             short = (ask.chips(offer) > free[place.pool] for offer, place in enumerate(ask.offers))
@@ -57,12 +75,45 @@ def members_of(
     return book.made()
 
 
+def gives_way(job: Job, assessment: Assessment, fleet: Fleet) -> bool:
+    """Whether the fleet may move a job that runs for others: its user lets it, it can save, and no target of it ends
+    with a number that a plan of others does not know."""
+    evaluated, adaptation, targets = assessment.evaluated, job.spec.adaptation, job.spec.targets
+    rest = None if evaluated is None else evaluated.outlook
+    return (
+        adaptation.gives_way is GivingWay.MOVE
+        and adaptation_mode(job, fleet.policy) is AdaptationMode.AUTO
+        and not (adaptation.require_approval or job.spec.only_watched or work_of(job.spec).loses_all(job.spec))
+        and evaluated is not None
+        and rest is not None
+        and evaluated.intent is Intent.SAVE
+        and evaluated.unreachable is None
+        and targets.deadline is None
+        and targets.budget is None
+        and job.state.migration is None
+        and not job.stops
+        and fleet_move_limit(job, rest.restart, fleet.policy, fleet.now) is None
+    )
+
+
+def _possible(evaluated: Evaluated, room: Room, free: Mapping[str, int]) -> list[int]:
+    """Entries that no gate rules out, but those that a pool has chips for and no nodes."""
+    entries = [entry for entry in evaluated.entries if evaluated.offers.sure[entry] > 0.0]
+    places = [evaluated.placement(entry) for entry in entries]
+    fits = room.fits(evaluated.job, places)
+    short = (place.chips > free.get(place.pool, 0) for place in places)
+    return [entry for entry, fit, few in zip(entries, fits, short, strict=True) if fit or few]
+
+
 def _wished(ask: Ask, could: list[int], fits: Sequence[bool], policy: PlacementPolicySpec) -> list[int]:
     """Of a job that could not grow later, none smaller than the largest that it could have now."""
     if adaptation_mode(ask.job, policy) is AdaptationMode.AUTO:
         return could
     least = max((ask.offers[offer].chips for offer in could if fits[offer]), default=ask.offers[0].chips)
     return [offer for offer in could if ask.offers[offer].chips >= least]
+
+
+_LEAVES: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING})
 
 
 class _Book:
@@ -80,6 +131,16 @@ class _Book:
     def made(self) -> MarketMembers:
         """All that were added."""
         return MarketMembers(tuple(self._number), tuple(self._stakes), self._chips)
+
+    def add_leaving(self, job: Job) -> None:
+        """Chips that a move under way is about to leave for good."""
+        migration = job.state.migration
+        if migration is None or migration.without_return is None or migration.rolling_back:
+            return
+        here, there = migration.source.placement, migration.target.placement
+        if migration.phase in _LEAVES and job.revision(migration.source.revision).active:
+            chips = here.chips - (there.chips if there.pool == here.pool else 0)
+            self._chips[here.pool] = self._chips.get(here.pool, 0) + max(chips, 0)
 
     def add_waiting(self, ask: Ask, offers: Sequence[int]) -> None:
         """A job without a place, and which of its offers it could have. Whose first choice has no price is none."""

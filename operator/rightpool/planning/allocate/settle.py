@@ -39,7 +39,7 @@ from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
 from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.offers.evidence import Gathering, Limit, Outbid, SourceNotHeld, Suspected
 from rightpool.planning.offers.intent import Intent, demanded
-from rightpool.planning.offers.select import select
+from rightpool.planning.offers.select import given, select
 from rightpool.planning.work.outlook import ends_at
 
 
@@ -114,7 +114,7 @@ class _Settlement:
         problem = AllocationProblem(
             asks := {ask.key: ask for ask in self._asks()},
             lambda: {name: room.free(name) for name in sorted(fleet.pools)},
-            lambda: members_of(asks.values(), fleet, room, self._forbidden),
+            lambda: members_of(asks.values(), self.alone, fleet, room, self._forbidden),
             lambda ask: room.fits(ask.job, ask.offers),
             self._forbidden,
         )
@@ -199,11 +199,13 @@ class _Settlement:
         nothing."""
         changed: dict[JobKey, Assessment] = {}
         named = {grant.key for grant in choice.grants}
-        grants = [(grant.key, self._offers(grant)) for grant in choice.grants]
-        grants += [(key, frozenset()) for key in sorted(problem.asks.keys() - named)]
-        for key, offers in grants:
-            alone = self.alone[key]
-            assessment = self._admit(key, alone, offers)
+        nothing = frozenset[int]()
+        grants = [(grant, self._offers(grant)) for grant in choice.grants]
+        grants += [(Grant(key), nothing) for key in sorted(problem.asks.keys() - named)]
+        for grant, offers in grants:
+            key, alone = grant.key, self.alone[grant.key]
+            unasked = grant.place is not None and not offers
+            assessment = self._moved_for_all(grant, alone) if unasked else self._admit(key, alone, offers)
             if assessment is not alone:
                 changed[key] = assessment
         return changed
@@ -253,6 +255,20 @@ class _Settlement:
         if action in MIGRATING_ACTIONS:
             self.limits.admit(job, target, demanded=demanded(job, assessment.intent))
         return self._kept(key, assessment)
+
+    def _moved_for_all(self, grant: Grant, alone: Assessment) -> Assessment:
+        """A job that does not ask for a move, and that the plan of the fleet moves. It stays while there is no room."""
+        job, evaluated = self.fleet.jobs[grant.key], self.evaluated[grant.key]
+        assert grant.place is not None
+        if not self.room.fits(job, (grant.place,))[0]:
+            return self._kept(grant.key, alone)
+        assessment = given(alone, evaluated, grant.place, grant.gain)
+        limit = self.limits.limit_on(Intent.SAVE, job, grant.place)
+        if limit is not None:
+            return self._held(grant.key, assessment, limit)
+        self.room.take(job, grant.place)
+        self.limits.admit(job, grant.place, demanded=False)
+        return self._kept(grant.key, assessment)
 
     def _with_what_is_left(self, job: Job, evaluated: Evaluated, assessment: Assessment) -> Assessment:
         """What it would get after those before it."""
@@ -331,7 +347,8 @@ class _Settlement:
         # A target of time is missed by more the longer one waits.
         missed = evaluated.unreachable
         met = not evaluated.nears or (missed is not None and missed.yardstick is Yardstick.TIME)
-        limit = job_limit(job, intent, self.fleet.policy, self.fleet.now, met=met)
+        restart = None if evaluated.outlook is None else evaluated.outlook.restart
+        limit = job_limit(job, intent, self.fleet.policy, self.fleet.now, met=met, restart=restart)
         limit = limit or _few_windows(job, assessment, evaluated, self.fleet.now, met=met)
         return limit or self.limits.limit_on(intent, job, target)
 
@@ -377,7 +394,12 @@ class _Settlement:
         before = None if self.previous is None else self.previous.assessments.get(key)
         if before is None or before.evaluated is not assessment.evaluated:
             return None
-        return before if before.fits == assessment.fits and before.offers == assessment.offers else None
+        return before if _room_of(before) == _room_of(assessment) else None
+
+
+def _room_of(assessment: Assessment) -> tuple[object, ...]:
+    """What of the fleet's room an assessment depends on."""
+    return assessment.fits, assessment.offers, assessment.given
 
 
 def _few_windows(job: Job, assessment: Assessment, evaluated: Evaluated, now: float, *, met: bool) -> Limit | None:

@@ -66,7 +66,7 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
         migration = replace(migration, target=target, running_at=now)
         if migration.rolling_back:
             return end_migration(job, migration, Outcome.ROLLED_BACK, migration.failure or Reason.ROLLED_BACK, now)
-        if not migration.promises:
+        if not migration.promises or migration.reason is Reason.FLEET_GAINS:
             migration = replace(migration, doubt=_doubt_of_size(job, migration))
             return end_migration(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
         return with_phase(job, migration, Phase.WARMING_UP, now)
@@ -108,7 +108,8 @@ def _doubt_of_size(job: Job, migration: Migration) -> float | None:
     """How surely an edit will tell what another size does; None where it changed the program, or nothing was measured
     before."""
     same = migration.source.workload_hash == migration.target.workload_hash
-    if migration.action is not Action.UPDATE or not same or not migration.baseline:
+    resizes = migration.action is Action.RESIZE and migration.reason is Reason.FLEET_GAINS
+    if not (migration.action is Action.UPDATE or resizes) or not same or not migration.baseline:
         return None
     return doubt_of_ratio(job.observed.variation, max(migration.baseline_windows, 1), FEWEST_WINDOWS)[0]
 

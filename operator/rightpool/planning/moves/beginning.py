@@ -55,7 +55,7 @@ def with_decision(job: Job, assessment: Assessment, now: float, why: Why) -> Job
         baseline=None if measured is None else measured.median,
         useful=decision.candidate.useful / (1.0 if current is None else current.useful),
         healthy_baseline=None if current is None else current.healthy,
-        without_return=Reason.SOURCE_NOT_HELD if isinstance(decision.evidence, SourceNotHeld) else None,
+        without_return=_without_return(decision),
     )
     return job.with_state(replace(job.state, migration=migration, decisions=number))
 
@@ -92,6 +92,13 @@ def begin(job: Job, migration: Migration, assessment: Assessment | None, edited:
     if job.awaits_approval or waits:
         return job
     return handover_of(job).begin(job, replace(migration, last_rate=job.observed.last_rate), now)
+
+
+def _without_return(decision: Decision) -> Reason | None:
+    """Why the chips that are left are not held: what the fleet moves others have by then."""
+    if isinstance(decision.evidence, SourceNotHeld):
+        return Reason.SOURCE_NOT_HELD
+    return Reason.FLEET_GAINS if decision.reason is Reason.FLEET_GAINS else None
 
 
 def awaits_check(job: Job, vendor: str | None) -> bool:

@@ -54,6 +54,7 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
         cost=cost,
     )
     repairs = target_of(migration.reason) is not None
+    by_fleet = outcome is Outcome.CARRIED_OUT and reason is Reason.FLEET_GAINS
     moved = outcome in (Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED)
     if outcome is Outcome.ROLLED_BACK:
         job = with_avoided(job, tried, reason, now, decision=migration.id)
@@ -63,7 +64,7 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
             state,
             migration=None,
             moves=state.moves + (1 if moved and not (migration.demanded or repairs) else 0),
-            last_move_at=now if moved or outcome is Outcome.HELD else state.last_move_at,
+            last_move_at=now if moved or outcome is Outcome.HELD or by_fleet else state.last_move_at,
             avoid=tuple(a for a in state.avoid if a.until is None or a.until > now),
             history=appended(job.state.history, entry)[-MAX_HISTORY:],
         )

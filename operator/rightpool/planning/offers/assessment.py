@@ -38,6 +38,8 @@ class Assessment:
     """Which of them would have room, were it not kept free for an older job that waits; all false where empty."""
     offers: frozenset[int] | None = None
     """Positions of the wanted entries that were given to it; None where all were."""
+    given: int | None = None
+    """The entry that the plan of the fleet gives a job that does not ask for it."""
     suspected: frozenset[str] = frozenset()
     """Pools that it is not moved to, because too many of the last moves there were undone."""
     waits_for: Limit | None = None
@@ -93,11 +95,15 @@ class Assessment:
 
     @property
     def taken(self) -> int | None:
-        """The wanted entry that is taken."""
+        """The entry that is taken."""
+        if self.given is not None:
+            return self.given
         return None if self.evaluated is None else first_given(self.evaluated.wanted, self.fits, self.offers)
 
     def _candidate(self, evaluated: Evaluated, entry: int, fits: bool | None, kept: bool) -> Candidate:
         candidate, taken = evaluated.candidate(entry), self.taken
+        if entry == self.given:
+            return replace(candidate, rejection=None)
         if fits is None:
             return candidate
         if not fits and candidate.placement.pool in self.suspected:

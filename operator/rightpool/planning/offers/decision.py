@@ -20,6 +20,7 @@ _BETTER: Final = {target.missed for target in TARGETS} | {
     Reason.FASTER_PLACEMENT_MEETS_TARGETS,
     Reason.BETTER_TARGET_UNREACHABLE,
     Reason.PLACEMENT_DISALLOWED,
+    Reason.FLEET_GAINS,
 }
 
 # For what reasons each is decided, for who has to know all of them before the first.
@@ -89,6 +90,7 @@ REASONS: Final = {
             Reason.POOL_SUSPECTED,
             Reason.POOL_UNPROVEN,
             Reason.OUTBID,
+            Reason.RESTARTS_OFTEN,
             Reason.CIRCUIT_BREAKER_OPEN,
             Reason.CHECKPOINT_TIMEOUT,
             Reason.SAVE_FAILED,

@@ -5,12 +5,15 @@ What the job or the candidates tell by themselves is not repeated here.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.api.wording import how_many, instant, share, span
 from rightpool.planning.offers.rejection import Gap
+
+RESTART_SHARE: Final = 0.05
+"""Of the time of a job that lets the fleet move it: what restarts may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,14 @@ class SourceNotHeld:
     """Dollars that a way back saves, by how likely it is to be needed."""
     seconds: float
     """Until the verdict is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetGain:
+    """A move that the plan of the fleet makes."""
+
+    own: float
+    """Dollars an hour that the job itself gains, its restart paid; below 0 where it gives way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +241,25 @@ class Outbid(Limit):
 
 
 @dataclass(frozen=True, slots=True)
+class RestartsOften(Limit):
+    """Restarts of a job that lets the fleet move it have taken as much of its time as they may."""
+
+    reason = Reason.RESTARTS_OFTEN
+    times: int
+    """Moves of it, without those that the user demanded."""
+    seconds: float
+    """What they took, and the next one would."""
+    next_at: float
+    """Unix seconds from when on that is a small enough share."""
+
+    def text(self, now: float) -> str:
+        return (
+            f"{how_many(self.times, 'move')} and one more take {span(self.seconds)} of restarts, "
+            f"above {share(RESTART_SHARE)} of the job's time until {instant(self.next_at)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SaveMissing(Limit):
     """No save came when one was asked for."""
 
@@ -333,7 +363,7 @@ class FewWindows(Limit):
         return f"{few}: {'the deadline leaves time for them' if self.for_deadline else 'the saving is small'}"
 
 
-Evidence = Gap | Failure | NoPoolFits | PoolGone | Restart | Gathering | SourceNotHeld | Bill
+Evidence = Gap | Failure | NoPoolFits | PoolGone | Restart | Gathering | SourceNotHeld | FleetGain | Bill
 
 
 def _trial(at: float, now: float) -> str:

@@ -10,6 +10,7 @@ from rightpool.api.action import Action
 from rightpool.api.choices import AdaptationMode, Objective
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
+from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.planning.jobs.approval import effective_mode
 from rightpool.planning.jobs.job import Job
@@ -17,7 +18,7 @@ from rightpool.planning.offers.assessment import Assessment, first_given
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.evaluated import Evaluated, MeasuredJob
-from rightpool.planning.offers.evidence import Bill, Restart
+from rightpool.planning.offers.evidence import Bill, FleetGain, Restart
 from rightpool.planning.offers.intent import Intent, demanded
 from rightpool.planning.offers.scores import payback
 from rightpool.planning.offers.targets.registry import target_missed
@@ -73,6 +74,16 @@ def select(
     )
 
 
+def given(alone: Assessment, evaluated: Evaluated, place: Placement, gain: float) -> Assessment:
+    """The decision on a job that the plan of the fleet moves. gain: dollars an hour that it itself gains by that."""
+    entry = next(entry for entry in evaluated.entries if evaluated.placement(entry) == place)
+    revision, candidate = evaluated.job.state.revision, replace(evaluated.candidate(entry), rejection=None)
+    resizes = revision is not None and revision.placement.pool == place.pool
+    action = Action.RESIZE if resizes else Action.MOVE
+    decision = Decision(action, Reason.FLEET_GAINS, candidate, Reason.FLEET_GAINS, FleetGain(gain))
+    return replace(alone, decision=decision, given=entry, saved_per_hour=gain)
+
+
 def adaptation_mode(job: Job, policy: PlacementPolicySpec) -> AdaptationMode:
     """The mode in force: the job's own, else the policy's."""
     return job.spec.adaptation.mode or policy.default_adaptation_mode
@@ -83,6 +94,8 @@ def _withdrawn(job: Job, evaluated: Evaluated, crowded: Sequence[int]) -> bool:
     migration = job.state.migration
     if migration is None or migration.phase is not Phase.PLANNED or not migration.promises or not evaluated.entries:
         return False
+    if migration.reason is Reason.FLEET_GAINS:
+        return False  # others count on it, and it is begun at once
     if job.awaits_approval:
         crowded = ()  # it has been promised nothing until then
     target = migration.target.placement
