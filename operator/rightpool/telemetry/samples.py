@@ -36,6 +36,7 @@ _RATIOS: Final = frozenset(
     }
 )
 _RATIO_SLACK: Final = 0.05  # counters read at slightly different moments may give 1.01; beyond this it is no ratio
+_AHEAD: Final = 86_400.0  # seconds that a node's clock may be ahead; what is dated later was dated by none
 
 
 def admissible(field: Field, value: float) -> float | None:
@@ -76,6 +77,8 @@ def sample_of(readings: Iterable[SourceReading], span: float = 0.0) -> Sample | 
             values = found
         derived.difference_update(found)
         derived.update(found.keys() & reading.derived)
+    if at is not None and values.get(Field.CHECKPOINT_TIMESTAMP, at) > at + _AHEAD:
+        values = {field: value for field, value in values.items() if field is not Field.CHECKPOINT_TIMESTAMP}
     return Sample(at, values, frozenset(derived), traits, span) if at is not None and values else None
 
 

@@ -37,3 +37,17 @@ def test_each_field_is_of_the_first_that_measures_it_else_of_the_first_that_deri
         assert sample.values == {field: value for field, (_, value) in values.items()}
         assert sample.derived == {field for field, (derived, _) in values.items() if derived}
     assert all(repr(dict(reading.values)) == repr(kept) for reading, kept in zip(readings, before, strict=True))
+
+
+def test_a_save_that_no_clock_can_have_dated_is_none() -> None:
+    """A node's clock may be ahead; what a status can't even hold would keep the job from being stopped or moved."""
+    ahead = {at: sample_of([SourceReading(1e9, {Field.CHECKPOINT_TIMESTAMP: at, Field.STEPS: 1.0})]) for at in SAVES}
+    assert [sample is not None and Field.CHECKPOINT_TIMESTAMP in sample.values for sample in ahead.values()] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+SAVES = (1e9 - 60.0, 1e9 + 90.0, 1e9 + 1e6, 1e18)
