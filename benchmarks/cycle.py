@@ -32,6 +32,7 @@ from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, PODS, PROFILED_JOBS
 from rightpool.hardware.catalog import load_catalog
 from rightpool.profiles.sample import Sample
+from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.adopt_labels import AdoptLabels
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children
@@ -203,6 +204,7 @@ def planner_of(
     metrics, fence = OperatorMetrics(lambda: True), Fence(cluster, cluster)
     sidecars: Any = None  # nobody asks for a checkpoint
     children = Children("rightpool-profiler:dev", bytes(32))
+    admissions = Admissions(cluster, fence, store, children, on=True)
     recorder = EventRecorder(cluster, leads=lambda: True, term=lambda: 0, instance="benchmark")
     statuses = StatusPublisher(cluster, store, recorder.post)
     parts = Parts(
@@ -211,7 +213,7 @@ def planner_of(
         relister=cluster,
         elector=cluster,
         fence=fence,
-        executor=Executor(cluster, store, fence, children, sidecars, metrics, clock=lambda: clock["now"]),
+        executor=Executor(cluster, store, fence, children, admissions, sidecars, metrics, clock=lambda: clock["now"]),
         windows=RevisionWindows(reader or Readings(), patience=600.0),
         members=Members(cluster, store, lambda: None),
         adopt_labels=AdoptLabels(cluster, fence, store, recorder.post),

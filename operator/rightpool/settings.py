@@ -93,6 +93,9 @@ class OperatorSettings(BaseSettings):
     sidecar_user: int = Field(default=65532, ge=0)
     """User of its containers where the pod names none. 0: what the namespace or the image gives."""
 
+    admits_profiler: bool = False
+    """Whether the API server adds it to new pods of adopted objects, by the chart's policy."""
+
     token_key_file: Path | None = None
     """File with the key that the sidecars' bearer tokens are derived from. Absent: a key for this process alone."""
 

@@ -72,12 +72,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
+{{- if include "rightpool.admitsProfiler" . }}
+# What new pods of adopted objects get: see the policy that puts it into them.
+- apiGroups: [""]
+  resources: [podtemplates]
+  verbs: [list, create, patch, delete]
+{{- end }}
 - apiGroups: [resource.k8s.io]
   resources: [resourceclaims]
   verbs: [list]
 - apiGroups: [""]
   resources: [events]
   verbs: [list, create, patch]
+{{- end }}
+
+{{- /* Whether the API server can add the profiler to pods of adopted objects, from Kubernetes 1.36 on; empty: not. */ -}}
+{{- define "rightpool.admitsProfiler" -}}
+{{- if and .Values.admission.enabled (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") }}true{{ end }}
 {{- end }}
 
 {{- /* Port of a URL: the one that it names, else its scheme's. */ -}}

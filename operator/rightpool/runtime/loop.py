@@ -220,6 +220,7 @@ class Planner:
         with self._timer.phase("list"):
             parts.adopt_labels.follow()
             parts.members.refresh()
+            parts.executor.admissions.follow()
         with self._timer.phase("snapshot"):
             inventory = self._inventory()
             managed = {key: job for key, job in parts.store.jobs().items() if job.job.spec.managed}

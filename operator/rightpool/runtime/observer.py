@@ -135,7 +135,8 @@ class Observer:
         due = [pod.since + LONGEST_UNSEEN_SECONDS for pod in unseen]
         last, seen = self._seen.get(job.key), altered(job, observed=observed)
         if job.spec.workload_ref is not None and (child := self._store.adopted_by(job.key, job.uid)) is not None:
-            seen = found_at(seen, child, self._store.pods(job.key, child.revision), inventory, self._shaped)
+            pods, admits = self._store.pods(job.key, child.revision), executor.admissions.on
+            seen = found_at(seen, child, pods, inventory, self._shaped, admits=admits)
         if last is not None and last.stored is stored and now < last.until:
             seen = taken_over(last.job, seen)
         until = last.until if last is not None and seen is last.job else look_until(job, now)

@@ -11,6 +11,7 @@ from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.lease import LeaseElector
 from rightpool.cluster.reachability import Reachability
 from rightpool.cluster.sidecars import Sidecars
+from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.adopt_labels import AdoptLabels
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children, read_key
@@ -100,7 +101,9 @@ class Operator:
             user=settings.sidecar_user,
             gives_users=self.store.gives_users,
         )
-        executor = Executor(self._client, self.store, fence, children, self._sidecars, self.metrics)
+        namespaces = settings.watch_namespaces
+        admissions = Admissions(self._client, fence, self.store, children, namespaces, on=settings.admits_profiler)
+        executor = Executor(self._client, self.store, fence, children, admissions, self._sidecars, self.metrics)
         recorder = EventRecorder(
             self._client,
             leads=lambda: self._elector.held_for(REQUEST_SECONDS),
@@ -108,7 +111,6 @@ class Operator:
             instance=settings.identity,
         )
         members = Members(self._client, self.store, self._health.progress)
-        namespaces = settings.watch_namespaces
         statuses = StatusPublisher(self._client, self.store, recorder.post)
         self.planner = Planner(
             Parts(

@@ -3,7 +3,7 @@
 The program needs no change when the operator changes the number of chips: it reads these variables on every start.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rightpool.api.placement import Placement
@@ -117,3 +117,30 @@ def rendezvous_env(placement: Placement, hosts: Sequence[str], index: str | None
     """
     leader = hosts[0] if placement.replicas > 1 else "127.0.0.1"
     return [*_torch(placement, leader, index), *_jax(placement, leader, index)]
+
+
+def resized_env(container: Mapping[str, Any], before: Placement, now: Placement) -> list[dict[str, Any]]:
+    """The variables of a user's container whose literal is the size that its template was written for, with the size
+    that it has now. What they say else is the user's own."""
+    if (before.replicas, before.chips) == (now.replicas, now.chips):
+        return []
+    pods, each, total = (
+        (before.replicas, now.replicas),
+        (before.chips_per_replica, now.chips_per_replica),
+        (before.chips, now.chips),
+    )
+    meanings = {
+        "PET_NNODES": (pods,),
+        "PET_NPROC_PER_NODE": (each,),
+        "WORLD_SIZE": (total, pods),  # of a process on each chip, or on each pod
+        "JAX_NUM_PROCESSES": (pods, total),
+        "ACCELERATE_NUM_MACHINES": (pods,),
+        "ACCELERATE_NUM_PROCESSES": (total,),
+    }
+    resized = []
+    for variable in container.get("env") or ():
+        for was, is_now in meanings.get(variable["name"], ()):
+            if variable.get("value") == str(was):
+                resized.append(_value(variable["name"], is_now))
+                break
+    return resized

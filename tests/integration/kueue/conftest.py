@@ -47,9 +47,10 @@ def own_cluster() -> Iterator[Running]:
 
 def admission_policies() -> list[Any]:
     """Those of the chart, which must let Kueue write what the operator has made."""
+    has = ["--kube-version=1.36", "--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"]
     only = "--show-only=templates/admission.yaml"
-    command = [build.binary("helm"), "template", "rightpool", str(ROOT / "charts" / "rightpool"), only]
-    rendered = subprocess.run([*command, "--kube-version=1.36"], check=True, capture_output=True, text=True).stdout
+    command = [build.binary("helm"), "template", "rightpool", str(ROOT / "charts" / "rightpool"), only, *has]
+    rendered = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [document for document in yaml.safe_load_all(rendered) if document]
 
 

@@ -13,7 +13,7 @@ from .rendering import CHART, NAMESPACE, Helm, Object, kinds, one
 
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
 GUARDED = ("pods", "jobs", "jobsets", "trainjobs", "trainingruntimes")
-NAMES = {f"rightpool-{name}" for name in (*GUARDED, "workloads", "status")}
+NAMES = {f"rightpool-{name}" for name in (*GUARDED, "workloads", "status", "podtemplates")}
 
 
 def names(rendered: list[Object], kind: str) -> set[str]:
@@ -32,6 +32,33 @@ def test_policies_are_left_out_where_there_are_none(helm: Helm) -> None:
     assert POLICY not in kinds(helm.render({"admission": {"enabled": False}}))
     old = helm("template", "rightpool", str(CHART), "--kube-version", "1.29.0")
     assert not kinds([item for item in yaml.safe_load_all(old) if item]) & {POLICY, BINDING}
+
+
+def test_the_profiler_is_admitted_where_the_api_server_can(helm: Helm) -> None:
+    """The policy, what the operator knows of it, and the rights that it takes come together or not at all."""
+    has = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+    chart = ("template", "rightpool", str(CHART), "--namespace", NAMESPACE, "--kube-version", "1.36.0")
+
+    def parts(*more: str) -> tuple[bool, bool, bool]:
+        text = helm(*chart, *more)
+        rendered = [item for item in yaml.safe_load_all(text) if item]
+        rights = [rule["resources"] for rule in one(rendered, "ClusterRole")["rules"]]
+        policies = names(rendered, "MutatingAdmissionPolicy"), names(rendered, "MutatingAdmissionPolicyBinding")
+        assert policies in (({"rightpool-profiler"}, {"rightpool-profiler"}), (set(), set()))
+        return bool(policies[0]), "RIGHTPOOL_ADMITS_PROFILER" in text, ["podtemplates"] in rights
+
+    assert parts("--api-versions", has) == (True, True, True)
+    assert parts() == (False, False, False)
+    assert parts("--api-versions", has, "--set", "admission.enabled=false") == (False, False, False)
+
+
+def test_what_is_put_into_pods_is_written_by_the_operator_alone(helm: Helm) -> None:
+    policy = one(helm.render(), POLICY, "rightpool-podtemplates")["spec"]
+    [expression] = policy["matchConstraints"]["objectSelector"]["matchExpressions"]
+    assert expression == {"key": contract.LABEL_JOB, "operator": "Exists"}, "as the profiler's policy selects them"
+    [rule] = policy["validations"]
+    assert f"system:serviceaccount:{NAMESPACE}:rightpool" in rule["expression"]
+    assert "job-controller" not in rule["expression"], "who makes pods does not say what is put into them"
 
 
 def test_policies_of_two_releases_have_nothing_in_common(helm: Helm) -> None:

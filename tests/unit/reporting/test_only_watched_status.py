@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rightpool.api.account import Account
+from rightpool.api.altered import altered
 from rightpool.api.conditions import ConditionType
 from rightpool.planning.jobs.job import Job
 from rightpool.profiles.bottleneck import Bottleneck
@@ -41,6 +42,17 @@ def test_what_limits_it_is_shown_and_that_steps_are_not_seen() -> None:
     wrapped = by_exporters(running())
     assert condition_of(ConditionType.PROFILED, wrapped, ALONE).reason == "PartialTelemetry"
     assert "bottleneck" not in draft_status(stored, wrapped, context(wrapped, ALONE)).body["summary"]
+
+
+def test_how_its_pods_get_the_profiler_is_said_and_with_it_they_are_judged_as_any() -> None:
+    job = by_exporters(seen_running())
+    adopted = job.observed.adopted
+    assert adopted is not None
+    assert condition_of(ConditionType.PROFILED, job, ALONE).message.endswith("it takes Kubernetes 1.36")
+    soon = changed(job, adopted=altered(adopted, admits=True))
+    assert condition_of(ConditionType.PROFILED, soon, ALONE).message.endswith("they get it when they start anew")
+    have = changed(job, adopted=altered(adopted, admits=True, profiled=True))
+    assert condition_of(ConditionType.PROFILED, have, ALONE).reason == "PartialTelemetry"
 
 
 def test_where_nothing_covers_its_pods_that_is_said() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +10,7 @@ from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import Unavailable
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
-from rightpool.contract import ANNOTATION_ADOPTED_BY, LABEL_JOB
+from rightpool.contract import ANNOTATION_ADOPTED_BY, LABEL_JOB, LABEL_REVISION, SIDECAR_CONTAINER
 from rightpool.planning.jobs.job import JobKey
 from rightpool.runtime.observe.members import LATEST_SECONDS, SOON_SECONDS, Members
 from rightpool.runtime.observe.store import Store
@@ -173,3 +174,27 @@ def test_its_pods_are_not_asked_for_a_profile() -> None:
     seen = Seen(member("a"))
     seen.refresh()
     assert [p.profiled for p in seen.store.all_pods()] == [False]
+
+
+def test_a_member_with_our_label_is_one_for_the_watch_of_pods_too() -> None:
+    """A pod with the profiler has it, and the watch tells of it what the lists of members do not know yet."""
+    labelled = member("a")
+    labelled["metadata"]["labels"] |= {LABEL_JOB: KEY.name, LABEL_REVISION: "1"}
+    labelled["metadata"]["resourceVersion"] = "50"
+    labelled["spec"]["initContainers"] = [{"name": SIDECAR_CONTAINER}]
+    seen = Seen(labelled)
+    seen.refresh()
+    [found] = seen.store.pods(KEY, 1)
+    assert found.profiled and found.owner == "job-1"
+    newer = copy.deepcopy(labelled)
+    newer["metadata"]["resourceVersion"] = "60"
+    newer["status"]["podIP"] = "10.0.0.9"
+    seen.store.observe(PODS, "MODIFIED", newer)
+    assert [one.ip for one in seen.store.pods(KEY, 1)] == ["10.0.0.9"]
+    seen.now += LATEST_SECONDS
+    seen.refresh()
+    assert [one.ip for one in seen.store.pods(KEY, 1)] == ["10.0.0.9"], "the list is older"
+    seen.store.observe(PODS, "DELETED", newer)
+    seen.now += LATEST_SECONDS
+    seen.refresh()
+    assert seen.store.pods(KEY, 1) == ()

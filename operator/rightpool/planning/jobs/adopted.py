@@ -42,3 +42,9 @@ class Adopted:
 
     chip: str | None = None
     """Key of its chips in the catalog; None where that is not known."""
+
+    profiled: bool = False
+    """Whether its pods have the profiler."""
+
+    admits: bool = False
+    """Whether pods of it that are made from now on get the profiler."""

@@ -65,12 +65,23 @@ def profiled(job: Job, context: Context) -> Statement:
 def _unheard(job: Job) -> Statement:
     if job.spec.profiling.mode is Switch.OFF:
         return Statement("False", Reason.PROFILING_OFF, "spec.profiling.mode is Off and nothing else measures the pods")
-    if job.spec.workload_ref is not None:
-        text = f"no exporter of the cluster covers the pods of {job.spec.workload_ref}, which have no profiler"
+    lacks = _lacks_profiler(job)
+    if lacks is not None:
+        text = f"no exporter of the cluster covers the pods of {job.spec.workload_ref}, which have no profiler; {lacks}"
         return Statement("False", Reason.NO_TELEMETRY, text)
     if InjectionNote.HOST_NETWORK in _notes(job):
         return _noted(InjectionNote.HOST_NETWORK)
     return Statement("False", Reason.NO_TELEMETRY, "the pods run and nothing was heard from their profilers yet")
+
+
+def _lacks_profiler(job: Job) -> str | None:
+    """How pods of an adopted object get the profiler; None where they have it, and where they are the operator's."""
+    adopted = job.observed.adopted
+    if job.spec.workload_ref is None or (adopted is not None and adopted.profiled):
+        return None
+    if adopted is not None and adopted.admits:
+        return "they get it when they start anew"
+    return "it takes Kubernetes 1.36"
 
 
 def _measured(job: Job, profile: Profile, context: Context) -> Statement:
@@ -102,8 +113,11 @@ def _incomplete(job: Job, profile: Profile) -> Statement:
         )
     if awaits_rate(job, profile):
         return Statement("False", Reason.WARMING_UP, "training steps are seen; their rate is not known yet")
-    if job.spec.workload_ref is not None:
-        text = "chips are measured by the cluster's exporters; steps are not, since the pods have no profiler"
+    lacks = _lacks_profiler(job)
+    if lacks is not None:
+        text = (
+            f"exporters of the cluster measure the chips; steps take the profiler, which the pods do not have; {lacks}"
+        )
         return Statement("False", Reason.EXPORTERS_ALONE, text)
     notes = _notes(job) if job.spec.profiling.mode is not Switch.OFF else ()
     if notes:

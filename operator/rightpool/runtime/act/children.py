@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from rightpool.api.choices import Switch
+from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.runtime.observe.facts import ChildFacts
+from rightpool.workloads.admitted import pod_additions
 from rightpool.workloads.injection import PROFILER_UID, Injection
 from rightpool.workloads.kinds.kind import Kind
-from rightpool.workloads.kinds.registry import kind_of
+from rightpool.workloads.kinds.registry import kind_of, pod_sets_of
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.owner import Owner
+from rightpool.workloads.pod_set import scaled_of
 from rightpool.workloads.rendezvous import Hosts
 from rightpool.workloads.service import build_service
 from rightpool.workloads.token import revision_token, token_digest
@@ -54,7 +57,9 @@ class Children:
         """Build a Revision's child. original: what its companion is made of, of a kind that has them. Raises
         workloads.template.InvalidTemplate for an unusable template."""
         kind, chosen = _program(job, ref, original)
-        return kind.build(_owner(job), chosen, job.spec.queue_name, ref, pool, self._injection(job, ref), suspend)
+        return kind.build(
+            _owner(job), chosen, job.spec.queue_name, ref, pool, self._injection(job, ref.revision), suspend
+        )
 
     def companion(
         self, job: Job, ref: Revision, pool: Pool, original: Mapping[str, Any] | None
@@ -64,7 +69,7 @@ class Children:
         kind, chosen = _program(job, ref, original)
         if kind.companion is None:
             return None
-        return kind.companion.build(_owner(job), chosen, ref, pool, self._injection(job, ref))
+        return kind.companion.build(_owner(job), chosen, ref, pool, self._injection(job, ref.revision))
 
     def service(self, job: Job, ref: Revision, child: ChildFacts) -> Mapping[str, Any] | None:
         """Build the Service of a Revision, owned by its child; None if its pods need none from us."""
@@ -76,13 +81,23 @@ class Children:
         hosts: Hosts | None = child.kind.hosts(job.spec.workload.chosen, child.name, ref.placement.replicas)
         return hosts
 
-    def _injection(self, job: Job, ref: Revision) -> Injection | None:
+    def admitted(self, job: Job, child: ChildFacts, revision: int, at: Placement) -> Mapping[str, Any] | None:
+        """Build the PodTemplate by which new pods of an adopted object get the profiler; None if they get none. at: how
+        big the object is. Raises workloads.template.InvalidTemplate."""
+        about, injection = child.adopted, self._injection(job, revision)
+        if about is None or about.workload is None or injection is None:
+            return None
+        before = at if about.original is None or about.edited else about.original.placement
+        scaled = scaled_of(pod_sets_of(about.workload))
+        return pod_additions(_owner(job), about.trained, scaled, revision, at, before, injection)
+
+    def _injection(self, job: Job, revision: int) -> Injection | None:
         spec = job.spec
         if spec.profiling.mode is Switch.OFF:
             return None
         return Injection(
             image=self._image,
-            token_sha256=token_digest(self.token(job.uid, ref.revision)),
+            token_sha256=token_digest(self.token(job.uid, revision)),
             interval_seconds=spec.profiling.interval.total_seconds(),
             trace=spec.profiling.trace.value,
             checkpoint_mode=spec.checkpoint.mode.value,

@@ -34,6 +34,7 @@ from rightpool.planning.moves.commands import (
     LetGo,
     RequestTrace,
 )
+from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.adoption import Adopter
 from rightpool.runtime.act.checkpointer import Checkpointer
 from rightpool.runtime.act.children import Children
@@ -71,6 +72,7 @@ class Executor:
         store: Store,
         fence: Fence,
         children: Children,
+        admissions: Admissions,
         sidecars: Sidecars,
         metrics: OperatorMetrics,
         clock: Callable[[], float] = time.monotonic,
@@ -87,7 +89,8 @@ class Executor:
         self._companions = Companions(client, fence, children)
         self._metrics = metrics
         self._pod_refusals = PodRefusals(client, store, clock)
-        self.objects = Objects(client, fence, store, clock)
+        self.admissions = admissions
+        self.objects = Objects(client, fence, store, admissions, clock)
         self._adopter = Adopter(client, fence, store, self._refusals)
         self.checks = TemplateChecks(client, fence, children, store, self._refusals, clock)
 

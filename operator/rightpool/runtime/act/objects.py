@@ -20,6 +20,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal
 from rightpool.planning.moves.commands import ChangeObject, CheckObject, HoldObject, LetGo
+from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.template_checks import refused_as_new
 from rightpool.runtime.observe.facts import ChildFacts, member_facts, meta
@@ -38,10 +39,13 @@ logger = logging.getLogger(__name__)
 class Objects:
     """Thread-safe where commands of one job are carried out in one thread at a time."""
 
-    def __init__(self, client: ClusterClient, fence: Fence, store: Store, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, client: ClusterClient, fence: Fence, store: Store, admissions: Admissions, clock: Callable[[], float]
+    ) -> None:
         self._client = client
         self._fence = fence
         self._store = store
+        self._admissions = admissions
         self._clock = clock
         self._checked: dict[str, int] = {}  # by uid of the ProfiledJob, the Revision that was asked about last
         self._refusals: dict[str, ChildRefusal] = {}
@@ -146,6 +150,7 @@ class Objects:
         try:
             noted = with_original(kind, body, None if job.state.adopted is None else job.state.adopted.original)
             after = moved(kind, noted, ref, pools.get(ref.placement.pool))
+            self._admissions.write(job, child, ref.revision, ref.placement)
             return self._write(job, child, body, after, "resumed")
         except (Unable, InvalidTemplate, Invalid, Forbidden) as error:
             if migration is not None and not migration.rolling_back:

@@ -14,6 +14,7 @@ from rightpool.workloads.in_place import Original, edited, original_of, put_back
 from rightpool.workloads.kinds.kind import Kind
 from rightpool.workloads.kinds.registry import adopted_workload
 from rightpool.workloads.names import ANNOTATION_ORIGINAL
+from rightpool.workloads.pod_set import scaled_of
 from rightpool.workloads.template import InvalidTemplate
 
 
@@ -27,6 +28,9 @@ class AdoptedFacts:
     members: tuple[str, str]
     """The label, with its value, by which its pods are listed."""
 
+    trained: str
+    """The labels of those that train, as the API server selects by them."""
+
     asked: str | None
     """The value of its label that has it adopted; None without one."""
 
@@ -35,6 +39,9 @@ class AdoptedFacts:
 
     problem: str = ""
     """Why it can't be, with the remedy."""
+
+    role: str = ""
+    """The pod set that trains."""
 
     size: tuple[int, int] | None = None
     """Chips and pods that it asks for now: the workload is what it was before the operator changed it."""
@@ -60,13 +67,16 @@ def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts
     able = kind.abilities(body)._replace(unable=why_unable(body) or "")
     if before is not None and generation and (before.generation, before.note) == (generation, note):
         return before if (before.asked, before.able) == (asked, able) else altered(before, asked=asked, able=able)
-    members, workload, size, problem = kind.members(body), None, None, ""
+    members, workload, size, problem, role, trained = kind.members(body), None, None, "", "", ""
     original = original_of(kind, body)
     changed = original is not None and edited(kind, body)
     try:
         now = adopted_workload(kind, body)
         workload = now if original is None or changed else adopted_workload(kind, put_back(body, original))
-        size = (now.chips, now.replicas)
+        size, role = (now.chips, now.replicas), scaled_of(kind.pod_sets(workload.chosen)).name
+        trained = ",".join(f"{label}={value}" for label, value in kind.trained(body, role).items())
     except InvalidTemplate as error:
         problem = error.message
-    return AdoptedFacts(generation, members, asked, workload, problem, size, able, note, original, changed)
+    return AdoptedFacts(
+        generation, members, trained, asked, workload, problem, role, size, able, note, original, changed
+    )

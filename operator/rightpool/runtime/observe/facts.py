@@ -7,7 +7,7 @@ heartbeat does not change them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from rightpool.contract import (
     LABEL_JOB,
     LABEL_REVISION,
     LABEL_ROLE,
+    SIDECAR_CONTAINER,
 )
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.hardware.node_needs import allocatable
@@ -49,9 +50,9 @@ from rightpool.workloads.kinds.kind import ChildState, Kind, condition_is_true
 from rightpool.workloads.kinds.registry import child_owning
 from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.names import ANNOTATION_HELD, LABEL_QUEUE, child_name
-from rightpool.workloads.pod_set import scaled_of
 
 MAX_DIGITS: Final = len(str(MAX_REVISION))
+_UID_RANGE: Final = "openshift.io/sa.scc.uid-range"
 
 
 @value_object
@@ -146,7 +147,7 @@ class PodFacts:
     """Which of the workload's pod sets it is of, by its label; empty without one."""
 
     profiled: bool = True
-    """Whether it may have the profiler. Pods of adopted objects have none, and are not asked."""
+    """Whether it may have the profiler. Pods of adopted objects have it where they were made after the adoption."""
 
 
 @value_object
@@ -244,12 +245,23 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
 
 
 def member_facts(body: Mapping[str, Any], child: ChildFacts) -> PodFacts | None:
-    """The facts of a pod of an adopted object, which has none of our labels; None for a pod that is not its own."""
+    """The facts of a pod of an adopted object, whatever its labels of ours; None for a pod that is not its own."""
     metadata = meta(body)
     if child.kind.owner_of(metadata, child.name) != child.uid:
         return None
     role = sys.intern(child.kind.role_of(metadata))
-    return altered(_pod_facts(body, child.job, child.revision, child.uid, role), profiled=False)
+    return altered(_pod_facts(body, child.job, child.revision, child.uid, role), profiled=_has_profiler(body))
+
+
+def as_member(body: Mapping[str, Any], facts: PodFacts, children: Iterable[ChildFacts]) -> PodFacts:
+    """A pod that has our label, as that of the adopted object whose it is, if it is one's."""
+    members = (member_facts(body, child) for child in children if child.adopted is not None)
+    return next((member for member in members if member is not None), facts)
+
+
+def _has_profiler(body: Mapping[str, Any]) -> bool:
+    containers = (body.get("spec") or {}).get("initContainers") or ()
+    return any(one.get("name") == SIDECAR_CONTAINER for one in containers)
 
 
 def _pod_facts(body: Mapping[str, Any], job: str, revision: int | None, owner: str, role: str) -> PodFacts:
@@ -331,7 +343,6 @@ def _adopted_facts(kind: Kind[Any], body: Mapping[str, Any], job: str, before: C
     metadata = meta(body)
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     about = adopted_facts(kind, body, None if before is None else before.adopted)
-    role = "" if about.workload is None else scaled_of(kind.pod_sets(about.workload.chosen)).name
     number = annotations.get(ANNOTATION_ADOPTED_REVISION)
     return ChildFacts(
         kind=kind,
@@ -343,7 +354,7 @@ def _adopted_facts(kind: Kind[Any], body: Mapping[str, Any], job: str, before: C
         owner=sys.intern(str(annotations[ANNOTATION_ADOPTED_BY])),
         named=False,
         deleting=bool(metadata.get("deletionTimestamp")),
-        state=altered(kind.observe(body), role=sys.intern(role)),
+        state=altered(kind.observe(body), role=sys.intern(about.role)),
         queued=bool(labels.get(LABEL_QUEUE)),
         held=ANNOTATION_HELD in annotations,
         adopted=about,
@@ -424,3 +435,9 @@ def _staying(spec: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
         for toleration in spec.get("tolerations") or ()
         if (toleration.get("effect") or "NoExecute") == "NoExecute" and toleration.get("tolerationSeconds") is None
     )
+
+
+def gives_users(body: Mapping[str, Any]) -> str | None:
+    """The name of a namespace that gives its containers their users, as OpenShift's do; None of another."""
+    metadata = meta(body)
+    return str(metadata["name"]) if _UID_RANGE in (metadata.get("annotations") or {}) else None

@@ -1,9 +1,9 @@
 """The pods of adopted objects.
 
-They have no label of ours, since nobody may patch pods, so that our watch of pods does not see them, and a watch of all
-pods of the cluster would be the operator's largest cost. Whatever happens to the pods of an object is told by a change
-of its status, which is watched. So its pods are listed when it has changed, those of many objects in one request;
-again soon while they do not all run; and some time in any case.
+Those that are older than the adoption have no label of ours, since nobody may patch pods, so that our watch of pods
+does not see them, and a watch of all pods of the cluster would be the operator's largest cost. Whatever happens to the
+pods of an object is told by a change of its status, which is watched. So its pods are listed when it has changed, those
+of many objects in one request; again soon while they do not all run; and some time in any case.
 """
 
 from __future__ import annotations

@@ -19,7 +19,17 @@ from rightpool.cluster.resources import NAMESPACES, NODES, PERSISTENT_VOLUMES, P
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.reporting.stored_job import StoredJob, read_job
-from rightpool.runtime.observe.facts import ChildFacts, PodFacts, child_facts, member_facts, meta, node_facts, pod_facts
+from rightpool.runtime.observe.facts import (
+    ChildFacts,
+    PodFacts,
+    as_member,
+    child_facts,
+    gives_users,
+    member_facts,
+    meta,
+    node_facts,
+    pod_facts,
+)
 from rightpool.runtime.observe.revisions import revision_states
 from rightpool.runtime.observe.volumes import volume_facts
 from rightpool.runtime.observe.watched import watched
@@ -27,7 +37,6 @@ from rightpool.workloads.kinds.registry import kind_at
 from rightpool.workloads.template import InvalidTemplate
 
 TOMBSTONE_SECONDS: Final = 600.0
-_UID_RANGE: Final = "openshift.io/sa.scc.uid-range"
 
 
 @dataclass(slots=True)
@@ -39,7 +48,7 @@ class _Entry:
     watched: bool = False
     """Whether a watch has delivered it, not only a list or our own write."""
     member_of: str | None = None
-    """Uid of the adopted object whose pod it is, which no watch of ours delivers."""
+    """Uid of the adopted object whose pod it is, of a pod that was listed with the others of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +82,7 @@ class Store:
         self._children: dict[JobKey, dict[str, ChildFacts]] = {}
         self._pods: dict[JobKey, dict[str, PodFacts]] = {}
         self._revisions: dict[JobKey, tuple[str, Mapping[int, RevisionState]]] = {}  # with the job's uid
-        self._own_pods: dict[
-            JobKey, tuple[str | None, int, tuple[PodFacts, ...]]
-        ] = {}  # of the Revision asked for last
+        self._own_pods: dict[JobKey, tuple[str | None, int, tuple[PodFacts, ...]]] = {}  # of the Revision asked last
         self._adopted: dict[str, ChildFacts] = {}  # by uid
         self._changed_adopted: set[str] = set()  # of which a newer version was seen
         self._disruptions: dict[str, float] = {}  # when a pod was last to be evicted, by its child's uid
@@ -116,20 +123,24 @@ class Store:
 
     def put_members(self, child: ChildFacts, bodies: Iterable[Mapping[str, Any]]) -> None:
         """All pods of an adopted object, as they were listed."""
-        found = {facts.uid: facts for body in bodies if (facts := member_facts(body, child)) is not None}
+        found = ((member_facts(body, child), _version(meta(body).get("resourceVersion"))) for body in bodies)
+        listed = [(facts, version) for facts, version in found if facts is not None]
         key = JobKey(child.namespace, child.job)
         with self._lock:
-            entries, known = self._entries[PODS], self._pods.get(key, {})
-            for uid in [uid for uid in known if uid not in found and entries[uid].member_of == child.uid]:
+            entries, known, uids = self._entries[PODS], self._pods.get(key, {}), {facts.uid for facts, _ in listed}
+            for uid in [uid for uid in known if uid not in uids and entries[uid].member_of == child.uid]:
                 self._drop(PODS, uid, entries[uid])
                 self._changed.set()
-            for uid, facts in found.items():
-                old = entries.get(uid)
+            for facts, version in listed:
+                old = entries.get(facts.uid)
+                # Pods with the profiler have our label, so that the watch of pods may know more of them by now.
+                if facts.uid in self._tombstones or (old and old.version > version and old.facts.owner == child.uid):
+                    continue
                 kept = facts if old is None or old.facts != facts else old.facts
-                entries[uid] = entry = _Entry(0, key, kept, watched=True, member_of=child.uid)
+                entries[facts.uid] = entry = _Entry(version, key, kept, watched=True, member_of=child.uid)
                 if kept is facts:
                     self._listed.pop(PODS, None)
-                if self._index(PODS, uid, entry, old):
+                if self._index(PODS, facts.uid, entry, old):
                     self._changed.set()
 
     @property
@@ -161,6 +172,10 @@ class Store:
             facts = _facts(resource, body, old, own=own)
             if isinstance(facts, StoredJob):
                 facts = self._with_workload(facts)
+            if isinstance(facts, PodFacts):
+                listed = () if old is None or old.member_of not in self._adopted else (self._adopted[old.member_of],)
+                facts = as_member(body, facts, (*listed, *self._children.get(_key(facts, metadata), {}).values()))
+                facts = old.facts if old is not None and old.facts == facts else facts
             if facts is None:
                 if old is not None:
                     self._drop(resource, uid, old)
@@ -402,7 +417,7 @@ def _facts(resource: Resource, body: Mapping[str, Any], old: _Entry | None, *, o
     if resource is PERSISTENT_VOLUMES:
         return volume_facts(body)
     if resource is NAMESPACES:
-        return _gives_users(body)
+        return gives_users(body)
     kind = kind_at(resource)
     if kind is not None:
         return child_facts(kind, body, None if old is None else old.facts)
@@ -417,22 +432,11 @@ def _key(facts: Any, metadata: Mapping[str, Any]) -> JobKey:
     return JobKey("", str(metadata["name"]))
 
 
-def _gives_users(body: Mapping[str, Any]) -> str | None:
-    """The name of a namespace that gives its containers their users, as OpenShift's do; None of another."""
-    metadata = meta(body)
-    return str(metadata["name"]) if _UID_RANGE in (metadata.get("annotations") or {}) else None
-
-
 def _wakes(new: StoredJob, old: StoredJob) -> bool:
     """Whether users changed the job: its spec, its approval, the trace that they ask for, or its deletion. Only the
     operator changes the status."""
-    a, b = new.job, old.job
-    return (a.generation, a.approved, a.trace_request, a.deleting) != (
-        b.generation,
-        b.approved,
-        b.trace_request,
-        b.deleting,
-    )
+    a, b = ((job.generation, job.approved, job.trace_request, job.deleting) for job in (new.job, old.job))
+    return a != b
 
 
 def _version(text: object) -> int:

@@ -18,16 +18,23 @@ from rightpool.runtime.observe.pool_inventory import PoolInventory
 
 
 def found_at(
-    job: Job, child: ChildFacts, pods: Iterable[PodFacts], inventory: PoolInventory, shaped: Mapping[str, Pool]
+    job: Job,
+    child: ChildFacts,
+    pods: Iterable[PodFacts],
+    inventory: PoolInventory,
+    shaped: Mapping[str, Pool],
+    *,
+    admits: bool,
 ) -> Job:
     """The job with what is seen of its object. pods: those that train. shaped: the pools with what jobs ask of their
-    nodes."""
+    nodes. admits: whether new pods get the profiler."""
     alive = [pod for pod in pods if not pod.done and pod.node is not None]
     pools, about = _pools(alive, inventory), child.adopted
     assert about is not None
     before = None if about.original is None or about.edited else about.original.placement
     members = "=".join(about.members)
-    seen = Adopted(child.uid, child.revision, None, before, about.note, members)
+    profiled = bool(alive) and all(pod.profiled for pod in alive)
+    seen = Adopted(child.uid, child.revision, None, before, about.note, members, profiled=profiled, admits=admits)
     if len(pools) > 1:
         message = (
             f"pods of {job.spec.workload_ref} run in pools {' and '.join(sorted(pools))}, and one job is looked at in "

@@ -210,6 +210,10 @@ class JobKind:
         """See Kind."""
         return _UID, str(body["metadata"]["uid"])
 
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """See Kind."""
+        return dict([self.members(body)])
+
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """See Kind."""
         return _SET

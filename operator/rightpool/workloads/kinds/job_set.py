@@ -200,6 +200,10 @@ class JobSetKind:
         """See Kind."""
         return _UID, str(body["metadata"]["uid"])
 
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """See Kind."""
+        return dict([self.members(body), (_ROLE, role)])
+
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """See Kind."""
         return str((pod.get("labels") or {}).get(_ROLE, ""))

@@ -224,6 +224,10 @@ class Kind(Protocol[W]):
         """
         ...
 
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """The labels that the pods of this object have which train, and no others: the set of that name."""
+        ...
+
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """The pod set that a pod with this metadata is of, by labels of the kind's own controllers."""
         ...

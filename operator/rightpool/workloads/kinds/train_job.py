@@ -210,6 +210,10 @@ class TrainJobKind:
         """See Kind. Its JobSet has its name."""
         return _JOB_SET, str(body["metadata"]["name"])
 
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """See Kind."""
+        return dict([self.members(body), (_ROLE, role)])
+
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """See Kind."""
         return str((pod.get("labels") or {}).get(_ROLE, ""))

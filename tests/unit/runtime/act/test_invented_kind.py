@@ -150,6 +150,9 @@ class WidgetKind:
     def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
         return "widget-name", str(body["metadata"]["name"])
 
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        return {"widget-name": str(body["metadata"]["name"]), "widget-role": role}
+
     def role_of(self, pod: Mapping[str, Any]) -> str:
         return str(pod["labels"]["widget-role"])
 

@@ -29,6 +29,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.commands import commands
 from rightpool.pod_client import Outcomes
 from rightpool.reporting.stored_job import read_job
+from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence
@@ -143,11 +144,14 @@ class World:
         self.transitions = 0
         self.clock = 0.0
         self.fence = Fence(self.cluster, self)
+        children = Children("profiler:1", b"k" * 32)
+        cluster: Any = self.cluster
         self.executor = Executor(
-            self.cluster,  # type: ignore[arg-type]
+            cluster,
             self.store,
             self.fence,
-            Children("profiler:1", b"k" * 32),
+            children,
+            Admissions(cluster, self.fence, self.store, children, on=False),
             self.sidecars,  # type: ignore[arg-type]
             OperatorMetrics(lambda: True),
             clock=lambda: self.clock,
