@@ -7,9 +7,9 @@ A DRA driver lists a node's devices in ResourceSlices. A DeviceClass with `exten
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 from rightpool.hardware.node import REPELLING, NodeFacts, NodeResource
 from rightpool.hardware.vendors.registry import VENDORS
@@ -17,6 +17,8 @@ from rightpool.hardware.vendors.vendor import Vendor
 
 # The scheduler makes such a claim for a pod that asks for the extended resource: the pod's own request counts already.
 _OF_REQUEST: Final = "resource.kubernetes.io/extended-resource-claim"
+
+T = TypeVar("T")
 
 _Device = tuple[str, str, str]
 """Driver, pool and name: what tells a device from all others."""
@@ -40,32 +42,31 @@ def resources_of(classes: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def devices(
-    resources: Iterable[str], slices: Sequence[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]
+    resources: Iterable[str], slices: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]
 ) -> Devices:
     """The chips in ResourceSlices that pods can ask for by these extended resources, and those in ResourceClaims.
 
-    Slices of an older generation of their pool, and devices that belong to no single node, are left out.
+    Slices of an older generation of their pool, and devices that belong to no single node, are left out; so is what is
+    no slice or claim at all. Any driver may write slices: a device that two of them list is one.
     """
     named = frozenset(resources)
     vendors = {vendor.devices.driver: vendor for vendor in VENDORS if vendor.devices and vendor.resource_name in named}
+    read = [found for body in slices if (found := _readable(_slice, body, vendors)) is not None]
     newest: dict[tuple[str, str], int] = {}
-    for body in slices:
-        pool = _pool(body)
-        newest[pool] = max(newest.get(pool, 0), _generation(body))
+    for one in read:
+        newest[one.pool] = max(newest.get(one.pool, 0), one.generation)
     places: dict[_Device, NodeResource] = {}
-    offered: Counter[NodeResource] = Counter()
-    for body in slices:
-        spec = body["spec"]
-        driver, pool_name = _pool(body)
-        vendor, node = vendors.get(driver), spec.get("nodeName")
-        if vendor is None or not node or _generation(body) < newest[driver, pool_name]:
+    free: dict[_Device, bool] = {}
+    for one in read:
+        if one.generation < newest[one.pool] or not one.node:
             continue
-        for device in spec.get("devices") or ():
-            if _is_chip(device, vendor):
-                place = str(node), vendor.resource_name
-                places[driver, pool_name, str(device.get("name"))] = place
-                offered[place] += not any(taint.get("effect") in REPELLING for taint in device.get("taints") or ())
-    taken = {device for body in claims for device in _allocated(body)}
+        for name, untainted in one.chips.items():
+            device = (*one.pool, name)
+            places[device] = one.node, vendors[one.pool[0]].resource_name
+            free[device] = untainted and free.get(device, True)
+    offered = Counter(dict.fromkeys(places.values(), 0))
+    offered.update(place for device, place in places.items() if free[device])
+    taken = {device for body in claims for device in _readable(_allocated, body) or ()}
     return Devices(dict(offered), dict(Counter(places[device] for device in taken if device in places)))
 
 
@@ -84,13 +85,35 @@ def with_devices(nodes: Sequence[NodeFacts], offered: Mapping[NodeResource, int]
     ]
 
 
-def _pool(body: Mapping[str, Any]) -> tuple[str, str]:
+class _Slice(NamedTuple):
+    """A ResourceSlice of a driver of chips."""
+
+    pool: tuple[str, str]
+    generation: int
+    node: str | None
+    chips: Mapping[str, bool]
+
+
+def _readable(read: Callable[..., T], *arguments: Any) -> T | None:
+    """What is read; None of a body that does not have the form of its kind."""
+    try:
+        return read(*arguments)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _slice(body: Mapping[str, Any], vendors: Mapping[str, Vendor]) -> _Slice | None:
     spec = body["spec"]
-    return str(spec.get("driver")), str((spec.get("pool") or {}).get("name"))
-
-
-def _generation(body: Mapping[str, Any]) -> int:
-    return int((body["spec"].get("pool") or {}).get("generation") or 0)
+    driver, pool = str(spec["driver"]), spec.get("pool") or {}
+    vendor = vendors.get(driver)
+    if vendor is None:
+        return None
+    chips = {
+        str(device["name"]): not any(taint.get("effect") in REPELLING for taint in device.get("taints") or ())
+        for device in spec.get("devices") or ()
+        if _is_chip(device, vendor)
+    }
+    return _Slice((driver, str(pool.get("name"))), int(pool.get("generation") or 0), spec.get("nodeName"), chips)
 
 
 def _is_chip(device: Mapping[str, Any], vendor: Vendor) -> bool:
@@ -100,10 +123,12 @@ def _is_chip(device: Mapping[str, Any], vendor: Vendor) -> bool:
     return kind.get("string") == source.chip
 
 
-def _allocated(claim: Mapping[str, Any]) -> Iterable[_Device]:
+def _allocated(claim: Mapping[str, Any]) -> list[_Device]:
     if ((claim.get("metadata") or {}).get("annotations") or {}).get(_OF_REQUEST) == "true":
-        return
+        return []
     allocation = (claim.get("status") or {}).get("allocation") or {}
-    for result in (allocation.get("devices") or {}).get("results") or ():
-        if not result.get("adminAccess"):
-            yield str(result.get("driver")), str(result.get("pool")), str(result.get("device"))
+    return [
+        (str(result.get("driver")), str(result.get("pool")), str(result.get("device")))
+        for result in (allocation.get("devices") or {}).get("results") or ()
+        if not result.get("adminAccess")
+    ]

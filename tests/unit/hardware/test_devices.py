@@ -99,3 +99,33 @@ def test_nodes_get_their_devices_and_keep_what_a_device_plugin_offers() -> None:
     assert found[0] is plain
     assert [dict(node.chips) for node in found[1:]] == [{GPU: 4, "x/y": 1}, {GPU: 8}]
     assert with_devices(nodes, {}) is nodes
+
+
+def test_a_device_that_several_slices_list_is_one() -> None:
+    """Any driver may write a slice, and nothing compares them; a taint counts wherever it stands."""
+    tainted = gpu("gpu-1", taints=[{"key": "k", "effect": "NoSchedule"}])
+    slices = [slice_of("n", gpu("gpu-0"), gpu("gpu-1")), slice_of("n", gpu("gpu-0"), tainted)] * 3
+    assert devices({GPU}, slices, []).offered == {("n", GPU): 1}
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        {},
+        {"spec": None},
+        {"spec": []},
+        {"spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "pool": "n", "devices": [gpu("gpu-9")]}},
+        slice_of("n", gpu("gpu-9"), generation="newest"),  # type: ignore[arg-type]
+        slice_of("n", gpu("gpu-9"), None),  # type: ignore[arg-type]
+        slice_of("n", {"name": "gpu-9", "attributes": [1]}),
+        slice_of("n", {"attributes": {"type": {"string": "gpu"}}}),
+        slice_of("n", gpu("gpu-9", taints=[None])),
+        slice_of("m", gpu("gpu-9"), generation=-(2**70)),
+        slice_of("n", *(gpu(f"gpu-{number}") for number in range(10_000)), driver="dra.net", generation=10**30),
+    ],
+)
+def test_garbage_is_left_out_and_what_is_beside_it_counts(garbage: dict[str, Any]) -> None:
+    honest = [slice_of("n", gpu("gpu-0"), gpu("gpu-1"))]
+    claims: list[Any] = [{"status": {"allocation": {"devices": {"results": [None]}}}}, {"status": 3}, claim("gpu-0")]
+    found = devices({GPU}, [*honest, garbage], claims)
+    assert (found.offered["n", GPU], found.claimed["n", GPU]) == (2, 1)
