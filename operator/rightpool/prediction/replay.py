@@ -29,8 +29,8 @@ WORST_HOURS: Final = 0.02
 """Share of a record's hours that are replayed in turn, the worst ones."""
 
 _LEAST_HOURS: Final = 4  # of a short record
-_BATCHES: Final = 500  # of a steady stream
-_WARM: Final = 50  # of these are left out
+_BATCHES: Final = 300  # of a steady stream
+_WARM: Final = 40  # of these are left out
 _ARRIVALS: Final = 400_000  # of a steady stream, at most
 _SEEDS: Final = 5  # replicas that are replayed request by request, at most
 _LANES: Final = 128  # lines and replicas of an hour that are replayed so
@@ -107,6 +107,14 @@ def _batches(
         first = last
     shape = (len(firsts), len(of[0]))
     return _Batches(np.reshape(firsts, shape).astype(np.int64), np.reshape(lasts, shape), np.reshape(ends, shape))
+
+
+def latencies(arrivals: Floats, line: LoadLine) -> Floats:
+    """Seconds from arrival to answer of each request, at one replica whose line is right. arrivals: sorted."""
+    one = Lines(floats([line.fixed]), floats([line.each]))
+    found = _batches(arrivals, one, line.most, (np.zeros(1, np.int64), np.array([len(arrivals)])))
+    waited: Floats = np.repeat(found.ended[:, 0], (found.last - found.first)[:, 0]) - arrivals
+    return waited
 
 
 def spread(counts: Floats, replicas: Floats, seed: int, window: float = WINDOW) -> Floats:

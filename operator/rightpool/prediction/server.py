@@ -24,14 +24,22 @@ HALF_SD: Final = 1.6
 """Standard deviation of the log of that."""
 INSIDE_SD: Final = 0.09
 """What a line is off by at loads that were seen, as the standard deviation of a log: 495 measured series of LLMs."""
-OUTSIDE_SD: Final = 0.45
-"""The same at twice the highest load that was seen."""
+OUTSIDE: Final = 5.0
+"""So many times as much at twice the highest load that was seen."""
 WINDOW_SD: Final = 0.05
 """How far the mean of one window is off, as the standard deviation of a log."""
+TOKEN_EXPONENT: Final = 0.5
+"""Between two tokens a server takes less by this power of the memory bandwidth: a part is launches and synchronisation,
+which no bandwidth shortens."""
+TOKEN_EXPONENT_SD: Final = 0.2
+"""Standard deviation of that power, between published pairs of chips and programs."""
+TOKEN_SD: Final = 0.06
+"""How far two chips of the same bandwidth are apart, as the standard deviation of a log."""
 DRAWS: Final = 64
 """Equally likely lines that stand for the doubt."""
 
 _LEVEL_SD: Final = 4.0  # of the log of seconds before anything is seen
+_USUAL: Final = 2.0  # windows that INSIDE_SD counts as
 _STEPS: Final = 30  # of Gauss and Newton
 
 
@@ -59,6 +67,8 @@ class LoadLine:
     """The highest load that was measured; 0 where none was."""
     most: float
     """The highest load that it takes: its largest batch, or the requests whose memory fits."""
+    off: float = INSIDE_SD
+    """What the line itself is off by at loads that were seen, as the standard deviation of a log."""
 
     def seconds(self, load: float) -> float:
         """At a load, as likely less as more."""
@@ -101,17 +111,17 @@ class LoadLine:
         fixed, each, both = self.doubt
         root = math.sqrt(max(fixed, 1e-12))
         rest = math.sqrt(max(each - (both / root) ** 2, 0.0))
-        level, load = np.exp(INSIDE_SD * three), self.most if upto is None else upto
+        level, load = np.exp(self.off * three), self.most if upto is None else upto
         t0, t1 = self.fixed * np.exp(root * one) * level, self.each * np.exp(both / root * one + rest * two) * level
-        beyond = np.exp((self._off(load) - INSIDE_SD) * three)
+        beyond = np.exp((self._off(load) - self.off) * three)
         # So much longer at `load`, all of it by the slope, which stays above a tenth of itself.
         slope = np.maximum(t1 + (t0 + t1 * load) * (beyond - 1.0) / load, 0.1 * t1)
         return Lines(t0, slope)
 
     def _off(self, load: float) -> float:
         if self.seen <= 0.0:
-            return INSIDE_SD  # what is not known at all is in `doubt`
-        return INSIDE_SD + (OUTSIDE_SD - INSIDE_SD) * min(max(math.log2(max(load, 1e-9) / self.seen), 0.0), 1.0)
+            return self.off  # what is not known at all is in `doubt`
+        return self.off * (1.0 + (OUTSIDE - 1.0) * min(max(math.log2(max(load, 1e-9) / self.seen), 0.0), 1.0))
 
 
 def fit(load: Floats, seconds: Floats, weight: Floats, most: float, half: float | None = None) -> LoadLine:
@@ -143,13 +153,26 @@ def fit(load: Floats, seconds: Floats, weight: Floats, most: float, half: float 
     doubt = np.linalg.inv(precision)
     t0, t1 = np.exp(found)
     highest = float(load.max()) if len(load) else 0.0
-    return LoadLine(float(t0), float(t1), (float(doubt[0, 0]), float(doubt[1, 1]), float(doubt[0, 1])), highest, most)
+    # Windows on the line say that it is one, as far as there are more than it has ends.
+    missed = (
+        float((weight * (log - np.log(t0 + t1 * load)) ** 2).sum() / max(weight.mean(), 1e-9)) if len(load) else 0.0
+    )
+    off = math.sqrt((_USUAL * INSIDE_SD**2 + missed) / (_USUAL + max(len(load) - 2, 0)))
+    variances = float(doubt[0, 0]), float(doubt[1, 1]), float(doubt[0, 1])
+    return LoadLine(float(t0), float(t1), variances, highest, most, off)
 
 
 def by_rate(rate: float, sd: float, most: float) -> LoadLine:
     """A server of which only the rate with full batches is known: a second, with the sd of its log."""
     line = fit(floats([most]), floats([most / rate]), floats([(WINDOW_SD / max(sd, 1e-3)) ** 2]), most)
     return replace(line, seen=0.0)
+
+
+def token_speedup(here: float, there: float) -> tuple[float, float]:
+    """How many times as fast tokens follow one another, from one chip's memory bandwidth to another's, and the standard
+    deviation of its log."""
+    apart = math.log(there / here)
+    return math.exp(TOKEN_EXPONENT * apart), math.hypot(TOKEN_SD, TOKEN_EXPONENT_SD * apart)
 
 
 def _normals(count: int) -> Floats:

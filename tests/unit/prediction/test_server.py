@@ -1,9 +1,11 @@
 """Lines of seconds by load: fitted, moved to another chip, and drawn from."""
 
+import math
+
 import numpy as np
 import pytest
 
-from rightpool.prediction.server import DRAWS, INSIDE_SD, OUTSIDE_SD, LoadLine, by_rate, fit
+from rightpool.prediction.server import DRAWS, INSIDE_SD, OUTSIDE, LoadLine, by_rate, fit
 
 LOADS = np.array([1.0, 3.0, 8.0, 20.0])
 
@@ -25,7 +27,8 @@ def test_one_load_tells_its_own_time_and_no_other() -> None:
 def test_seconds_above_what_was_seen_are_less_certain() -> None:
     line = fit(LOADS, 0.010 + 0.001 * LOADS, np.full(4, 100.0), 64.0)
     assert line.sd(20.0) < line.sd(30.0) < line.sd(40.0)
-    assert line.sd(40.0) == pytest.approx(OUTSIDE_SD, abs=0.02)
+    assert line.sd(40.0) == pytest.approx(OUTSIDE * line.off, rel=0.05)
+    assert line.off == pytest.approx(INSIDE_SD / math.sqrt(2.0), rel=0.01)  # two windows more than a line has ends
     draws = line.draws()
     times = np.log(draws.fixed + draws.each * 64.0)
     assert np.std(times) == pytest.approx(line.sd(64.0), rel=0.25)

@@ -20,7 +20,7 @@ from rightpool.planning.offers.servers.refusal import (
 )
 from rightpool.prediction.columns import Floats, floats
 from rightpool.prediction.cost import MILLION
-from rightpool.prediction.replay import WINDOW, Replica, Tail, tail
+from rightpool.prediction.replay import WINDOW, Replica
 from rightpool.prediction.server import LoadLine
 
 SURE_TO_HOLD: Final = 0.9
@@ -75,8 +75,6 @@ class Sized:
     """At the peak of the record."""
     chance: float = 0.0
     """Probability that the limit is kept with them."""
-    tail: Tail | None = None
-    """The quantile of latency over the record, and in its worst hour."""
     dollars: float = math.inf
     """For each million requests of the record."""
 
@@ -117,7 +115,6 @@ def sized(offer: ServerOffer, counts: Floats, target: LatencyTarget) -> Sized:
         servable,
         int(replicas.max()),
         float(replica.replay(wanted, replicas).held(target.quantile).mean()),
-        tail(offer.line, counts, replicas, target.quantile),
         float((replicas[known] * offer.price).sum() * WINDOW / HOUR / (requests / MILLION)),
     )
 

@@ -1,0 +1,1 @@
+"""How servers are sized: what the model is off by, and dollars and lateness on recorded demand."""
