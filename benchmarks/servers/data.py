@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from rightpool.prediction.columns import Floats, floats
-from rightpool.prediction.replay import WINDOW
+from rightpool.profiles.demand import SLOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Trace:
     name: str
     """Of the file."""
     counts: Floats
-    """In each WINDOW."""
+    """In each SLOT."""
     arrivals: Floats | None
     """Seconds of each; None where the trace has counts alone."""
     tokens: tuple[Floats, Floats] | None
@@ -61,13 +61,13 @@ def trace(path: Path) -> Trace:
     name = path.name.split(".")[0]
     seconds = floats([float(row["seconds"]) for row in table])
     if "requests" in table[0]:
-        place = np.round(seconds / WINDOW).astype(np.int64)
+        place = np.round(seconds / SLOT).astype(np.int64)
         counts = np.full(int(place.max()) + 1, np.nan)
         counts[place] = [float(row["requests"]) for row in table]
         return Trace(name, counts, None, None)
     order = np.argsort(seconds, kind="stable")
     columns = [floats([float(row[key]) for row in table])[order] for key in ("context_tokens", "generated_tokens")]
-    counts = np.bincount((seconds // WINDOW).astype(np.int64)).astype(np.float64)
+    counts = np.bincount((seconds // SLOT).astype(np.int64)).astype(np.float64)
     return Trace(name, counts, seconds[order], (columns[0], columns[1]))
 
 

@@ -25,8 +25,9 @@ from rightpool.api.units import DAY, HOUR
 from rightpool.planning.offers.servers.floor import DAYS, floors
 from rightpool.planning.offers.servers.sizing import LatencyTarget, ServerOffer, cheapest, mean_load, sized
 from rightpool.prediction.columns import Floats, floats
-from rightpool.prediction.replay import WINDOW, Replica
+from rightpool.prediction.replay import Replica
 from rightpool.prediction.server import Lines, LoadLine, fit
+from rightpool.profiles.demand import SLOT
 
 PRICES: Final = {"NVIDIA A100-PCIe-80GB": 3.673, "NVIDIA L40": 1.861, "NVIDIA H100-PCIe-80GB": 6.98, "NVIDIA T4": 0.526}
 """Dollars an hour of a chip by the catalog; L40's rates at the price of an L40S."""
@@ -94,7 +95,7 @@ def _line(offline: float, server: float, limit: float, batch: int) -> LoadLine:
         share = 0.5 * (low + high)
         line = _shared(offline, batch, share)
         found = Replica.of(Lines(floats([line.fixed]), floats([line.each])), batch, floats([limit]))
-        late = found.replay(np.full(240, server * WINDOW), np.ones(240)).late[0, 0]
+        late = found.replay(np.full(240, server * SLOT), np.ones(240)).late[0, 0]
         low, high = (share, high) if late <= 1.0 - QUANTILE else (low, share)
     return _shared(offline, batch, low)
 
@@ -112,9 +113,9 @@ def _truth(chip: Chip, limit: float) -> Replica:
 
 def paid(chip: Chip, counts: Floats, replicas: Floats, billed: Floats, limit: float) -> Paid:
     """After the first day."""
-    later = slice(round(DAY / WINDOW), None)
+    later = slice(round(DAY / SLOT), None)
     found = _truth(chip, limit).replay(counts[later], replicas[later])
-    dollars = float(billed[later].sum()) * chip.price * WINDOW / HOUR
+    dollars = float(billed[later].sum()) * chip.price * SLOT / HOUR
     return Paid(dollars / (float(np.nansum(counts[later])) / 1e6), float(found.late[0, 0]))
 
 
@@ -122,7 +123,7 @@ def autoscaled(rate: Floats, servable: float, target: float) -> tuple[Floats, Fl
     """Replicas that are ready and those that are paid, window by window: an HPA on requests a second, with its
     tolerance of 10%, its 5 minutes before it goes down, and replicas that are ready after COLD."""
     ready, paid_for = np.empty(len(rate)), np.empty(len(rate))
-    cold, down = round(COLD / WINDOW), round(300.0 / WINDOW)
+    cold, down = round(COLD / SLOT), round(300.0 / SLOT)
     now = max(1, math.ceil(rate[0] / (servable * target)))
     pending: list[tuple[int, int]] = []
     wanted: list[int] = []
@@ -146,8 +147,8 @@ def autoscaled(rate: Floats, servable: float, target: float) -> tuple[Floats, Fl
 
 def oracle(rate: Floats, found: list[Chip]) -> float:
     """Dollars a million requests of the cheapest mix for each five minutes' peak, known ahead and free to start."""
-    size = round(300.0 / WINDOW)
-    later = rate[round(DAY / WINDOW) :]
+    size = round(300.0 / SLOT)
+    later = rate[round(DAY / SLOT) :]
     peaks = later[: len(later) // size * size].reshape(-1, size).max(axis=1)
     ranges = [range(math.ceil(peaks.max() / chip.servable) + 1) for chip in found]
     mixes = np.array(
@@ -161,13 +162,13 @@ def oracle(rate: Floats, found: list[Chip]) -> float:
     )
     best = np.minimum.accumulate(mixes[::-1, 1])[::-1]
     dollars = best[np.searchsorted(mixes[:, 0], peaks)].sum() * 300.0 / HOUR
-    return float(dollars / (later.sum() * WINDOW / 1e6))
+    return float(dollars / (later.sum() * SLOT / 1e6))
 
 
 def planned(found: Mapping[str, Chip], counts: Floats, limit: float, headroom: float) -> tuple[Paid, str]:
     """What the operator's sizing pays: plans at the start of some days, by the last week."""
     target = LatencyTarget(limit, QUANTILE, headroom)
-    day = round(DAY / WINDOW)
+    day = round(DAY / SLOT)
     asked, here = floors(counts) * headroom, USERS
     replicas, billed = np.ones(len(counts)), np.zeros(len(counts))
     late, names = 0.0, []
@@ -192,14 +193,14 @@ def planned(found: Mapping[str, Chip], counts: Floats, limit: float, headroom: f
         billed[today] = replicas[today] * chosen.offer.price
         shares = _truth(found[here], limit).replay(counts[today], replicas[today])
         late += float(shares.late[0, 0] * np.nansum(counts[today]))
-        dollars += float(billed[today].sum()) * WINDOW / HOUR
+        dollars += float(billed[today].sum()) * SLOT / HOUR
     requests = float(np.nansum(counts[day:]))
     return Paid(dollars / (requests / 1e6), late / requests), max(set(names), key=names.count)
 
 
 def _measured(chip: Chip, record: Floats, noise: np.random.Generator) -> LoadLine:
     """Fitted on windows at the loads of the record's hours, if spread over enough replicas for it."""
-    rates = np.quantile(record[np.isfinite(record)], np.linspace(0.05, 1.0, 12)) / WINDOW
+    rates = np.quantile(record[np.isfinite(record)], np.linspace(0.05, 1.0, 12)) / SLOT
     loads = floats([mean_load(chip.line, rate / rates[-1] * 0.9 * chip.servable) for rate in rates.tolist()])
     seconds = (chip.line.fixed + chip.line.each * loads) * np.exp(0.05 * noise.standard_normal(len(loads)))
     return fit(loads, seconds, np.ones(len(loads)), chip.line.most)
@@ -218,10 +219,10 @@ def money(one: Trace, table: Path, headroom: float = 1.0) -> list[Line]:
     for benchmark, (limit, _) in BENCHMARKS.items():
         found = {chip.name: chip for chip in chips(table, benchmark)}
         user = found[USERS]
-        rate = np.nan_to_num(one.counts) / WINDOW
+        rate = np.nan_to_num(one.counts) / SLOT
         rate = rate * (PEAK * user.servable / np.quantile(rate, 0.999))
-        counts = np.round(rate * WINDOW)
-        day = round(DAY / WINDOW)
+        counts = np.round(rate * SLOT)
+        day = round(DAY / SLOT)
         first = float(rate[:day].max())
         least = min(found.values(), key=lambda chip: chip.price / chip.servable)
 

@@ -19,9 +19,7 @@ import numpy as np
 from rightpool.api.units import HOUR
 from rightpool.prediction.columns import Bools, Floats, Ints, floats
 from rightpool.prediction.server import Lines, LoadLine
-
-WINDOW: Final = 15.0
-"""Seconds of a record's windows."""
+from rightpool.profiles.demand import SLOT
 
 STEADY: Final = 50.0
 """A window so many times as long as the longest batch that may be in time is answered as a steady stream is."""
@@ -117,7 +115,7 @@ def latencies(arrivals: Floats, line: LoadLine) -> Floats:
     return waited
 
 
-def spread(counts: Floats, replicas: Floats, seed: int, window: float = WINDOW) -> Floats:
+def spread(counts: Floats, replicas: Floats, seed: int, window: float = SLOT) -> Floats:
     """When the requests of one replica come: those of a window are spread at random, and each goes to any replica."""
     draw = np.random.default_rng(seed)
     whole = np.nan_to_num(counts)
@@ -155,7 +153,7 @@ class Replica:
         full: Floats = self.largest / (self.lines.fixed + self.lines.each * self.largest)
         return full
 
-    def replay(self, counts: Floats, replicas: Floats, window: float = WINDOW) -> Replayed:
+    def replay(self, counts: Floats, replicas: Floats, window: float = SLOT) -> Replayed:
         """A record of counts by window, with so many replicas in each. Unknown windows (NaN) are left out."""
         weight = np.nan_to_num(counts)
         rate = weight / window / np.maximum(replicas, 1.0)
@@ -289,7 +287,7 @@ def chance(line: LoadLine, counts: Floats, replicas: Floats, limit: float, quant
     return float(replica.replay(counts, replicas).held(quantile).mean())
 
 
-def tail(line: LoadLine, counts: Floats, replicas: Floats, quantile: float, window: float = WINDOW) -> Tail:
+def tail(line: LoadLine, counts: Floats, replicas: Floats, quantile: float, window: float = SLOT) -> Tail:
     """Seconds within which the quantile of requests is answered, of a server whose line is right."""
     one = Lines(floats([line.fixed]), floats([line.each]))
     edges = line.seconds(1.0) * _EDGES

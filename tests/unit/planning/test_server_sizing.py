@@ -16,8 +16,8 @@ from rightpool.planning.offers.servers.sizing import (
     sized,
 )
 from rightpool.prediction.columns import Floats
-from rightpool.prediction.replay import WINDOW
 from rightpool.prediction.server import LoadLine
+from rightpool.profiles.demand import SLOT
 
 DAY = 5760  # windows
 LINE = LoadLine(0.010, 0.001, (1e-3, 1e-3, 0.0), 32.0, 32.0)  # 762 requests/s in full batches
@@ -28,7 +28,7 @@ TARGET = LatencyTarget(0.080, 0.99)
 def daily(days: int, mean: float = 2000.0) -> Floats:
     """A day's wave, from half to one and a half of the mean, in counts of windows."""
     wave = 1.0 + 0.5 * np.sin(np.arange(days * DAY) / DAY * 2 * math.pi)
-    return np.random.default_rng(3).poisson(mean * wave * WINDOW).astype(float)
+    return np.random.default_rng(3).poisson(mean * wave * SLOT).astype(float)
 
 
 def test_the_floor_follows_the_same_hour_of_days_before() -> None:

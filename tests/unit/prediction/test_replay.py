@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from rightpool.prediction.columns import Floats, floats
-from rightpool.prediction.replay import WINDOW, Replica, chance, spread, tail
+from rightpool.prediction.replay import Replica, chance, spread, tail
 from rightpool.prediction.server import Lines, LoadLine
+from rightpool.profiles.demand import SLOT
 
 SURE = (1e-10, 1e-10, 0.0)
-HOUR = round(3600 / WINDOW)
+HOUR = round(3600 / SLOT)
 
 
 def one_by_one(arrivals: Floats, line: LoadLine) -> Floats:
@@ -39,14 +40,14 @@ def bursts(mean: float, hours: int, seed: int = 1) -> Floats:
 @pytest.mark.parametrize(("batch", "full"), [(16.0, 2.0), (16.0, 0.05)])
 @pytest.mark.parametrize("busy", [0.6])
 def test_the_tail_is_that_of_every_request(batch: float, full: float, busy: float) -> None:
-    counts = bursts(busy * batch / full * WINDOW, 1)
+    counts = bursts(busy * batch / full * SLOT, 1)
     line, ones = line_of(full, batch), np.ones(HOUR)
     seen = [np.quantile(one_by_one(spread(counts, ones, seed), line), 0.99) for seed in (10, 11)]
     assert tail(line, counts, ones, 0.99).whole == pytest.approx(float(np.mean(seen)), rel=0.12)
 
 
 def test_late_shares_are_those_of_every_request() -> None:
-    counts, line, limit = bursts(9.0 * WINDOW, 2), line_of(0.8, 16.0), 2.0
+    counts, line, limit = bursts(9.0 * SLOT, 2), line_of(0.8, 16.0), 2.0
     seen = one_by_one(spread(counts, np.ones(len(counts)), 9), line)
     one = Lines(floats([line.fixed]), floats([line.each]))
     found = Replica.of(one, 16.0, floats([limit])).replay(counts, np.ones(len(counts)))
@@ -55,31 +56,31 @@ def test_late_shares_are_those_of_every_request() -> None:
 
 
 def test_more_replicas_never_make_more_late() -> None:
-    counts, line = bursts(1000.0 * WINDOW, 24), line_of(0.05, 16.0)
+    counts, line = bursts(1000.0 * SLOT, 24), line_of(0.05, 16.0)
     shares = [tail(line, counts, np.full(len(counts), float(n)), 0.99).whole for n in (4, 6, 12)]
     assert shares == sorted(shares, reverse=True)
 
 
 def test_what_is_left_over_is_late_afterwards() -> None:
-    counts = np.full(HOUR, 100.0 * WINDOW)
-    counts[40:44] = 1000.0 * WINDOW  # a minute of three times what it serves: then two minutes of work are left
+    counts = np.full(HOUR, 100.0 * SLOT)
+    counts[40:44] = 1000.0 * SLOT  # a minute of three times what it serves: then two minutes of work are left
     line = line_of(0.05, 16.0)
     found = Replica.of(Lines(floats([line.fixed]), floats([line.each])), 16.0, floats([0.5])).replay(
         counts, np.ones(HOUR)
     )
-    late = found.late[0, 0] * counts.sum() / WINDOW
+    late = found.late[0, 0] * counts.sum() / SLOT
     left = (1000.0 - line.capacity) * 60.0
     drained = left / (line.capacity - 100.0)
-    assert late * WINDOW == pytest.approx(60_000 + drained * 100.0, rel=0.05)
+    assert late * SLOT == pytest.approx(60_000 + drained * 100.0, rel=0.05)
 
 
 def test_a_server_that_never_catches_up_has_no_tail() -> None:
-    counts = np.full(HOUR * 30, 1000.0 * WINDOW)
+    counts = np.full(HOUR * 30, 1000.0 * SLOT)
     assert tail(line_of(0.05, 16.0), counts, np.ones(len(counts)), 0.99).whole == math.inf
 
 
 def test_unknown_windows_are_left_out() -> None:
-    counts, line = bursts(100.0 * WINDOW, 6), line_of(0.05, 16.0)
+    counts, line = bursts(100.0 * SLOT, 6), line_of(0.05, 16.0)
     gap = counts.copy()
     gap[HOUR : 2 * HOUR] = np.nan
     ones = np.ones(len(counts))
@@ -87,7 +88,7 @@ def test_unknown_windows_are_left_out() -> None:
 
 
 def test_doubt_makes_the_chance() -> None:
-    counts, replicas = np.full(6 * HOUR, 1000.0 * WINDOW), np.full(6 * HOUR, 5.0)
+    counts, replicas = np.full(6 * HOUR, 1000.0 * SLOT), np.full(6 * HOUR, 5.0)
     known = line_of(0.05, 16.0)
     unknown = LoadLine(known.fixed, known.each, (0.1, 0.1, 0.0), 16.0, 16.0)
     assert chance(known, counts, replicas, 0.12, 0.99) > 0.95

@@ -8,16 +8,16 @@ import numpy as np
 
 from rightpool.api.units import DAY
 from rightpool.prediction.columns import Floats
-from rightpool.prediction.replay import WINDOW
+from rightpool.profiles.demand import SLOT
 
 DAYS: Final = 7
 """Of the record that count."""
-SLOT: Final = 900.0
+HELD: Final = 900.0
 """Seconds for which a floor stays."""
 
 _AROUND: Final = 4  # slots before and after that count: an hour
-_WINDOWS: Final = round(SLOT / WINDOW)
-_SLOTS: Final = round(DAY / SLOT)
+_WINDOWS: Final = round(HELD / SLOT)
+_SLOTS: Final = round(DAY / HELD)
 
 
 def usual_peaks(counts: Floats) -> Floats:
@@ -52,7 +52,7 @@ def _peaks(counts: Floats) -> Floats:
     """The highest rate of a window in each slot."""
     padded = np.zeros(-(-len(counts) // _WINDOWS) * _WINDOWS)
     padded[: len(counts)] = np.nan_to_num(counts)
-    highest: Floats = padded.reshape(-1, _WINDOWS).max(axis=1) / WINDOW
+    highest: Floats = padded.reshape(-1, _WINDOWS).max(axis=1) / SLOT
     return highest
 
 

@@ -20,8 +20,9 @@ from rightpool.planning.offers.servers.refusal import (
 )
 from rightpool.prediction.columns import Floats, floats
 from rightpool.prediction.cost import MILLION
-from rightpool.prediction.replay import WINDOW, Replica
+from rightpool.prediction.replay import Replica
 from rightpool.prediction.server import LoadLine
+from rightpool.profiles.demand import SLOT
 
 SURE_TO_HOLD: Final = 0.9
 """Probability with which the limit must be kept."""
@@ -80,9 +81,9 @@ class Sized:
 
 
 def sized(offer: ServerOffer, counts: Floats, target: LatencyTarget) -> Sized:
-    """The fewest floor replicas that keep the limit over the record, surely enough. counts: of each WINDOW, or NaN."""
+    """The fewest floor replicas that keep the limit over the record, surely enough. counts: of each SLOT, or NaN."""
     known = np.isfinite(counts)
-    recorded, requests = float(known.sum()) * WINDOW, float(np.nansum(counts))
+    recorded, requests = float(known.sum()) * SLOT, float(np.nansum(counts))
     if recorded < SHORTEST or requests <= 0.0:
         return Sized(offer, DemandUnknown(recorded))
     alone = offer.line.seconds(1.0)
@@ -115,7 +116,7 @@ def sized(offer: ServerOffer, counts: Floats, target: LatencyTarget) -> Sized:
         servable,
         int(replicas.max()),
         float(replica.replay(wanted, replicas).held(target.quantile).mean()),
-        float((replicas[known] * offer.price).sum() * WINDOW / HOUR / (requests / MILLION)),
+        float((replicas[known] * offer.price).sum() * SLOT / HOUR / (requests / MILLION)),
     )
 
 
