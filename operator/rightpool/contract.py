@@ -19,6 +19,7 @@ MANAGED_BY: Final = "rightpool.dev/operator"
 LABEL_JOB: Final = "rightpool.dev/profiledjob"
 LABEL_REVISION: Final = "rightpool.dev/revision"
 LABEL_ROLE: Final = "rightpool.dev/role"  # of a pod: which of the workload's pod sets it is of
+LABEL_SERVING: Final = "rightpool.dev/serving"  # of a pod: requests are sent to it once it is ready
 LABEL_ADOPT: Final = "rightpool.dev/adopt"  # of an object that runs already: what is to be done with it
 ANNOTATION_ADOPTED_BY: Final = "rightpool.dev/adopted-by"  # of such an object: uid of its ProfiledJob
 ANNOTATION_ADOPTED_REVISION: Final = "rightpool.dev/revision"  # of such an object: its state, by number

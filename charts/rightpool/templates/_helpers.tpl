@@ -48,12 +48,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [rightpool.dev]
   resources: [profiledjobs/finalizers]
   verbs: [update]
-# What jobs run as: Jobs, and JobSets and TrainJobs where JobSet and Trainer are installed.
+# What jobs run as: Jobs, and JobSets and TrainJobs where JobSet and Trainer are installed; servers as Deployments.
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [jobset.x-k8s.io]
   resources: [jobsets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [apps]
+  resources: [deployments]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [trainer.kubeflow.org]
   resources: [trainjobs]

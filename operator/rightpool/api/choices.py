@@ -43,6 +43,24 @@ class CheckpointMode(StrEnum):
     NONE = "None"
 
 
+class Dialect(StrEnum):
+    """Whose series a server's metrics page has."""
+
+    AUTO = "Auto"
+    TRITON = "Triton"
+    VLLM = "vLLM"
+    RAY_SERVE = "RayServe"
+    BENTO_ML = "BentoML"
+    ML_SERVER = "MLServer"
+    KSERVE = "KServe"
+    TORCH_SERVE = "TorchServe"
+    SGLANG = "SGLang"
+    TGI = "TGI"
+    TF_SERVING = "TFServing"
+    DYNAMO = "Dynamo"
+    OPEN_TELEMETRY = "OpenTelemetry"
+
+
 class CheckpointSignal(StrEnum):
     """Signals that a program can catch and train on after. SIGTERM and SIGINT end it, so they are not among them."""
 

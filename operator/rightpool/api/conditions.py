@@ -100,6 +100,7 @@ class Reason(StrEnum):
     STALE_TELEMETRY = "StaleTelemetry"  # the newest reading is older than the window
     PARTIAL_TELEMETRY = "PartialTelemetry"  # some fields or some pods are missing
     EXPORTERS_ALONE = "ExportersAlone"  # chips are measured, and the profiler is not in pods of an adopted object
+    SERVER_STAYS = "ServerStays"  # what a server serves on other chips is not predicted
     SHARED_CHIP = "SharedChip"  # processes of others work on a chip of the job
     TELEMETRY_UNAVAILABLE = "TelemetryUnavailable"  # the operator cannot reach the source of measurements
     HOST_NETWORK = "HostNetwork"  # the template sets hostNetwork, so the profiler is not injected

@@ -39,6 +39,7 @@ class Phase(StrEnum):
     CHECKPOINTING = "Checkpointing"  # a save was asked for; the old Revision runs on
     DRAINING = "Draining"  # the old Revision is being ended; nothing new is created
     STARTING = "Starting"  # the old Revision is gone; the new one is created and must come up
+    SURGING = "Surging"  # of a server: the new Revision comes up beside the old one, which goes on answering
     WARMING_UP = "WarmingUp"  # all pods run; the Profile is not steady yet
     VERIFYING = "Verifying"  # a full window on the new Revision is being measured
 
@@ -57,7 +58,7 @@ class Migration(Record):
     """Start, Move, Resize or Update."""
 
     phase: Annotated[Phase, WORD]
-    """Planned, Checkpointing, Draining, Starting, WarmingUp or Verifying."""
+    """Planned, Checkpointing, Draining, Starting, WarmingUp or Verifying; of a server Planned or Surging."""
 
     source: Annotated[Revision, Field(alias="from")]
     """The Revision before."""

@@ -15,6 +15,7 @@ from rightpool.api.model import ApiModel
 from rightpool.api.pool_selection import PlacementSpec
 from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, a_second_or_more
 from rightpool.api.rules import Rule, validations
+from rightpool.api.server import SERVER_RULES
 from rightpool.api.train_job import PODS_OF_TRAIN_JOB
 from rightpool.api.units import UnixTime
 from rightpool.api.work_unit import WorkUnit
@@ -205,6 +206,7 @@ class ProfiledJobSpec(ApiModel):
                 "must not be set for a TrainJob, whose pods are its runtime's: remove it",
                 field=".placement.variants",
             ),
+            *SERVER_RULES,
             Rule(
                 "has(self.workload) || has(self.workloadRef)",
                 "add it: it says what runs; or workloadRef, which names an object that runs already",

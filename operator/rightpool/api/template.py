@@ -104,7 +104,7 @@ NOT_IN_VARIANTS: Final = (
 )
 
 
-def _containers(description: str) -> dict[str, Any]:
+def _containers(description: str, **more: Any) -> dict[str, Any]:
     return {
         "type": "array",
         "description": description,
@@ -118,55 +118,100 @@ def _containers(description: str) -> dict[str, Any]:
                     "Resources other than chips.",
                     {"limits": _amounts("may use"), "requests": _amounts("is sure to get")},
                 ),
+                **more,
             },
             required=["name"],
         ),
     }
 
 
-TEMPLATE_SCHEMA: Final = _object(
-    "The pod template, as in a Job. It asks for no chips: they are added where the job is placed.",
-    {
-        "metadata": _object(
-            "Labels and annotations of the pods.",
-            {"labels": _strings("Labels of the pods."), "annotations": _strings("Annotations of the pods.")},
-        ),
-        "spec": _object(
-            "The pod's spec, all of whose fields may be used.",
-            {
-                "containers": _containers("The containers. If several, chipContainer names the one with chips."),
-                "initContainers": _containers("Containers that run before."),
-                "restartPolicy": {
-                    "type": "string",
-                    "description": "Never or OnFailure. Default: Never.",
-                    "maxLength": 16,
-                    **validations(
-                        Rule(
-                            "self in ['Never', 'OnFailure']",
-                            "must be Never or OnFailure, as for every Job: change it, or leave it out for Never",
-                        )
-                    ),
-                },
-                "nodeSelector": _strings("Labels of nodes, beside those of the pool."),
-                "nodeName": _NODE_NAME,
-                "resourceClaims": _CLAIMS,
-                "serviceAccountName": {"type": "string", "description": "ServiceAccount of the pods."},
-            },
-            **validations(
-                Rule(
-                    "has(self.containers) && size(self.containers) > 0",
-                    "must hold at least one container: add the one that runs the program, with its name and image",
-                    field=".containers",
-                    reason="FieldValueRequired",
-                )
+def _template(kind: str, restart: dict[str, Any], **of_containers: Any) -> dict[str, Any]:
+    """kind: whose pods these are; of_containers: fields that rules read of their containers."""
+    return _object(
+        f"The pod template, as in a {kind}. It asks for no chips: they are added where the job is placed.",
+        {
+            "metadata": _object(
+                "Labels and annotations of the pods.",
+                {"labels": _strings("Labels of the pods."), "annotations": _strings("Annotations of the pods.")},
             ),
-        ),
-    },
-    required=["spec"],
+            "spec": _object(
+                "The pod's spec, all of whose fields may be used.",
+                {
+                    "containers": _containers(
+                        "The containers. If several, chipContainer names the one with chips.", **of_containers
+                    ),
+                    "initContainers": _containers("Containers that run before."),
+                    "restartPolicy": restart,
+                    "nodeSelector": _strings("Labels of nodes, beside those of the pool."),
+                    "nodeName": _NODE_NAME,
+                    "resourceClaims": _CLAIMS,
+                    "serviceAccountName": {"type": "string", "description": "ServiceAccount of the pods."},
+                },
+                **validations(
+                    Rule(
+                        "has(self.containers) && size(self.containers) > 0",
+                        "must hold at least one container: add the one that runs the program, with its name and image",
+                        field=".containers",
+                        reason="FieldValueRequired",
+                    )
+                ),
+            ),
+        },
+        required=["spec"],
+    )
+
+
+_OF_JOBS: Final = {
+    "type": "string",
+    "description": "Never or OnFailure. Default: Never.",
+    "maxLength": 16,
+    **validations(
+        Rule(
+            "self in ['Never', 'OnFailure']",
+            "must be Never or OnFailure, as for every Job: change it, or leave it out for Never",
+        )
+    ),
+}
+_OF_SERVERS: Final = {
+    "type": "string",
+    "description": "Always, as is the default.",
+    "maxLength": 16,
+    **validations(Rule("self == 'Always'", "must be Always, as for every Deployment: remove it")),
+}
+_PROBE: Final = _object("When it can answer, as in a pod.", {})
+
+TEMPLATE_SCHEMA: Final = _template("Job", _OF_JOBS)
+SERVER_TEMPLATE_SCHEMA: Final = _template("Deployment", _OF_SERVERS, readinessProbe=_PROBE)
+
+_NAMED: Final = "self.template.spec.containers"
+_HAS_CONTAINERS: Final = f"has({_NAMED})"
+
+CHIP_CONTAINER_RULES: Final = (
+    Rule(
+        f"has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_NAMED}) <= 1",
+        "is needed because the template has several containers: name the one that gets the chips",
+        field=".chipContainer",
+        expression="'is needed because the template has several containers: name the one that gets the chips, "
+        f"such as ' + {_NAMED}[0].name",
+        reason="FieldValueRequired",
+    ),
+    Rule(
+        f"!has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_NAMED}) == 0 || "
+        f"{_NAMED}.exists(c, c.name == self.chipContainer)",
+        "must name a container of the template: write the name of one of them",
+        field=".chipContainer",
+        expression=f"'must name a container of the template: write ' + {_NAMED}[0].name + "
+        f"(size({_NAMED}) > 1 ? ' or ' + {_NAMED}[1].name : '') + "
+        f"(size({_NAMED}) > 2 ? ' or another' : '')",
+    ),
 )
+"""Of a workload with the fields `template` and `chipContainer`."""
 
 PodTemplate = Annotated[dict[str, Any], WithJsonSchema(TEMPLATE_SCHEMA)]
 """A full PodTemplateSpec, kept as it was written."""
+
+ServerTemplate = Annotated[dict[str, Any], WithJsonSchema(SERVER_TEMPLATE_SCHEMA)]
+"""The same of a server."""
 
 
 _OVERLAY_SCHEMA: Final = _object(

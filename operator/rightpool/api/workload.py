@@ -13,14 +13,12 @@ from rightpool.api.job_set import JobSetWorkload
 from rightpool.api.model import ApiModel
 from rightpool.api.placement import MAX_CHIPS_PER_REPLICA, MAX_REPLICAS
 from rightpool.api.rules import Rule, validations
-from rightpool.api.template import PodTemplate
+from rightpool.api.server import ServerWorkload
+from rightpool.api.template import CHIP_CONTAINER_RULES, PodTemplate
 from rightpool.api.train_job import TrainJobWorkload
 
 MAX_RESTARTS: Final = 100_000  # times the replicas it must fit into Kubernetes' 32 bits
 MAX_SECONDS: Final = 2**31 - 1  # Kubernetes' 32 bits
-
-_CONTAINERS: Final = "self.template.spec.containers"
-_HAS_CONTAINERS: Final = f"has({_CONTAINERS})"
 
 # Kubernetes' own schema judges the rules when the child is made.
 _FAILURE_RULES: Final = {
@@ -72,27 +70,7 @@ SuccessPolicy = Annotated[dict[str, Any], WithJsonSchema(_SUCCESS_RULES)]
 class JobWorkload(ApiModel):
     """A batch/v1 Indexed Job: as many pods as replicas, each with the same number of chips."""
 
-    model_config = ConfigDict(
-        json_schema_extra=validations(
-            Rule(
-                f"has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_CONTAINERS}) <= 1",
-                "is needed because the template has several containers: name the one that gets the chips",
-                field=".chipContainer",
-                expression="'is needed because the template has several containers: name the one that gets the chips, "
-                f"such as ' + {_CONTAINERS}[0].name",
-                reason="FieldValueRequired",
-            ),
-            Rule(
-                f"!has(self.chipContainer) || !{_HAS_CONTAINERS} || size({_CONTAINERS}) == 0 || "
-                f"{_CONTAINERS}.exists(c, c.name == self.chipContainer)",
-                "must name a container of the template: write the name of one of them",
-                field=".chipContainer",
-                expression=f"'must name a container of the template: write ' + {_CONTAINERS}[0].name + "
-                f"(size({_CONTAINERS}) > 1 ? ' or ' + {_CONTAINERS}[1].name : '') + "
-                f"(size({_CONTAINERS}) > 2 ? ' or another' : '')",
-            ),
-        )
-    )
+    model_config = ConfigDict(json_schema_extra=validations(*CHIP_CONTAINER_RULES))
 
     chips_per_replica: int = Field(default=1, ge=1, le=MAX_CHIPS_PER_REPLICA)
     """Chips of each pod at the start. What is in force afterwards is in status.placement."""
@@ -138,9 +116,9 @@ class Workload(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             Rule(
-                "has(self.job) || has(self.jobSet) || has(self.trainJob)",
+                "has(self.job) || has(self.jobSet) || has(self.trainJob) || has(self.server)",
                 "add it: job is the kind of workload that runs, and holds the pod template as job.template; or jobSet "
-                "or trainJob, whose template is a JobSet's or a TrainJob's spec",
+                "or trainJob, whose template is a JobSet's or a TrainJob's spec; or server, which answers requests",
                 field=".job",
                 reason="FieldValueRequired",
             ),
@@ -154,6 +132,11 @@ class Workload(ApiModel):
                 "must not stand beside job or jobSet, since one workload runs: remove the others",
                 field=".trainJob",
             ),
+            Rule(
+                "!has(self.server) || (!has(self.job) && !has(self.jobSet) && !has(self.trainJob))",
+                "must not stand beside a job, since one workload runs: remove the others",
+                field=".server",
+            ),
         )
     )
 
@@ -165,6 +148,9 @@ class Workload(ApiModel):
 
     train_job: TrainJobWorkload | None = None
     """A TrainJob of Kubeflow Trainer, whose pods are a runtime's. Trainer must be installed."""
+
+    server: ServerWorkload | None = None
+    """A Deployment that answers requests, behind a Service of its own. It has no end."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:

@@ -69,6 +69,8 @@ def workload_hash(pod_sets: Sequence[PodSet]) -> str:
     """
     scaled = scaled_of(pod_sets)
     text = f"{scaled.chip_container or ''}\n{canonical(scaled.template)}"
+    if scaled.settings:
+        text += f"\n{scaled.settings}"
     for other in pod_sets:
         if other is not scaled:
             text += f"\n{other.name} {other.pods} {canonical(other.template)}"

@@ -28,6 +28,9 @@ class PodSet(NamedTuple):
     """Label of nodes that its units, such as the Jobs of a JobSet, are kept apart by: the nodes of one have one value,
     which no other's have. Empty: they may be mixed."""
 
+    settings: str = ""
+    """What its pods are made of beside the template, as text: another text is another workload."""
+
     @property
     def scaled(self) -> bool:
         """Whether the placement says how many pods there are, where, and with how many chips. So it is of one set."""

@@ -40,14 +40,15 @@ def pod_templates(
     ref: Revision,
     pool: Pool,
     injection: Injection | None,
-    hosts: Hosts,
+    hosts: Hosts | None,
     index: str | None,
 ) -> dict[str, dict[str, Any]]:
     """The pod templates of a Revision by the name of their set, copies of the user's.
 
     All pods get labels and the Service's host names. Those of the scaled set get the pool's node selector and
     tolerations, chips, the variables by which they find each other, where `index` is the path of the field that
-    numbers them, if there is one, and the profiler, unless `injection` is None. No others may ask for chips.
+    numbers them, if there is one, and the profiler, unless `injection` is None. No others may ask for chips. hosts:
+    None where pods need not find each other.
     """
     templates = {}
     for pod_set in pod_sets:
@@ -61,7 +62,7 @@ def pod_templates(
     return templates
 
 
-def _common(owner: Owner, pod_set: PodSet, ref: Revision, pool: Pool, hosts: Hosts) -> dict[str, Any]:
+def _common(owner: Owner, pod_set: PodSet, ref: Revision, pool: Pool, hosts: Hosts | None) -> dict[str, Any]:
     template = normalised(pod_set.template)
     refuse_chips(template, pool.resource_name)
     metadata = mapping_in(template, "metadata", "template")
@@ -75,7 +76,7 @@ def _common(owner: Owner, pod_set: PodSet, ref: Revision, pool: Pool, hosts: Hos
     for each in (*containers_of(template), *init_containers_of(template)):
         # The kubelet then keeps the end of the log of a container that failed, where the status can show it.
         each.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
-    if pod_spec(template).setdefault("subdomain", hosts.service) != hosts.service:
+    if hosts is not None and pod_spec(template).setdefault("subdomain", hosts.service) != hosts.service:
         raise InvalidTemplate(
             "template.spec.subdomain must not be set, since pods find each other under their own Service: remove it"
         )
@@ -89,7 +90,7 @@ def _scaled(
     ref: Revision,
     pool: Pool,
     injection: Injection | None,
-    hosts: Hosts,
+    hosts: Hosts | None,
     index: str | None,
 ) -> dict[str, Any]:
     """What pods with chips have beside what all have."""
@@ -97,6 +98,22 @@ def _scaled(
     container = chip_container_of(template, pod_set.chip_container)
     place_pods(template, pool, placement)
     add_chips(container, pool.resource_name, placement.chips_per_replica)
+    if hosts is not None:
+        _find_each_other(template, container, owner, placement, pool, hosts, index)
+    if injection is None:
+        return template
+    return inject(template, pod_set.chip_container, injection, placement.chips_per_replica)
+
+
+def _find_each_other(
+    template: dict[str, Any],
+    container: dict[str, Any],
+    owner: Owner,
+    placement: Placement,
+    pool: Pool,
+    hosts: Hosts,
+    index: str | None,
+) -> None:
     # The resolver adds the cluster's domain, which need not be cluster.local.
     domain = f"{pod_spec(template)['subdomain']}.{owner.namespace}.svc"
     named = [f"{host}.{domain}" for host in hosts.pods]
@@ -104,9 +121,6 @@ def _scaled(
     slices = slice_env(placement, pool, named, index, units)
     _without_env(container, {variable["name"] for variable in slices})
     set_default_env(container, [*rendezvous_env(placement, named, index), *slices])
-    if injection is None:
-        return template
-    return inject(template, pod_set.chip_container, injection, placement.chips_per_replica)
 
 
 def _without_env(container: dict[str, Any], names: Collection[str]) -> None:

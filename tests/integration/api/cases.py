@@ -9,13 +9,16 @@ from .elasticity_cases import ELASTICITY_CASES
 from .job_set_cases import JOB_SET_CASES, of_templates
 from .policy_cases import POLICY_CASES
 from .rule_cases import JOB_CASES, POOL_CASES
+from .server_cases import SERVER_CASES, of_servers
 from .train_job_cases import TRAIN_JOB_CASES
 
 CASES: Final = (
     *JOB_CASES,
     *JOB_SET_CASES,
     *TRAIN_JOB_CASES,
+    *SERVER_CASES,
     *of_templates(JOB_CASES),
+    *of_servers(JOB_CASES),
     *ADOPTION_CASES,
     *ELASTICITY_CASES,
     *POOL_CASES,

@@ -15,6 +15,7 @@ from .cases import CASES
 from .conftest import CRDS, Refusal, Server
 from .objects import ABSENT, JOB, POLICY, POOL, REFERENCE, Case, Object, asking, changed, containers
 from .schema_cases import SCHEMA_CASES
+from .server_cases import SERVER
 
 pytestmark = pytest.mark.cluster
 
@@ -37,7 +38,7 @@ def has(refused: list[Refusal], field: str, words: str) -> bool:
     return any(refusal.field == field and words in refusal.message for refusal in refused)
 
 
-@pytest.mark.parametrize("base", [JOB, POOL, POLICY], ids=lambda base: base["kind"])
+@pytest.mark.parametrize("base", [JOB, SERVER, POOL, POLICY], ids=("job", "server", "pool", "policy"))
 def test_the_base_objects_are_admitted(server: Server, base: Object) -> None:
     assert refusals(server, base) == []
 
@@ -158,6 +159,25 @@ def test_the_object_that_it_is_about_cannot_change(server: Server, namespace: st
         lambda: server.patch(JOB, namespace, {"spec": {"workloadRef": then, "workload": workload}})
     )
     assert has(refused, "spec.workloadRef", "must not change"), refused
+
+
+@pytest.mark.parametrize(("field", "then"), [("port", 8001), ("traffic", {"service": "other"})])
+def test_what_clients_call_cannot_change(server: Server, namespace: str, field: str, then: object) -> None:
+    server.create(SERVER, namespace)
+    refused = server.refusals(
+        lambda: server.patch(SERVER, namespace, {"spec": {"workload": {"server": {field: then}}}})
+    )
+    where = f"spec.workload.server.{field}" + (".service" if field == "traffic" else "")
+    assert has(refused, where, "must not change, since clients call it"), refused
+    bounds = {"spec": {"workload": {"server": {"replicas": {"min": 3}}}}}
+    assert server.patch(SERVER, namespace, bounds)["spec"]["workload"]["server"]["port"] == 8000
+
+
+def test_a_job_does_not_become_a_server(server: Server, namespace: str) -> None:
+    server.create(JOB, namespace)
+    workload = {"job": None, "server": SERVER["spec"]["workload"]["server"]}
+    refused = server.refusals(lambda: server.patch(JOB, namespace, {"spec": {"workload": workload}}))
+    assert has(refused, "spec.workload", "must not become or cease to be a server"), refused
 
 
 def test_another_controller_can_be_named_at_the_start(server: Server) -> None:

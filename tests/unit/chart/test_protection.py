@@ -12,7 +12,7 @@ from rightpool import contract
 from .rendering import CHART, NAMESPACE, Helm, Object, kinds, one
 
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
-GUARDED = ("pods", "jobs", "jobsets", "trainjobs", "trainingruntimes")
+GUARDED = ("pods", "jobs", "jobsets", "trainjobs", "trainingruntimes", "deployments", "replicasets")
 NAMES = {f"rightpool-{name}" for name in (*GUARDED, "workloads", "status", "podtemplates")}
 
 
@@ -93,7 +93,7 @@ def test_whatever_becomes_a_part_of_a_pod_needs_the_right_to_create_jobs(helm: H
         for version in crd["spec"]["versions"]
         for part in pod_parts(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
     }
-    wrapped = {f"spec.workload.{kind}.template" for kind in ("job", "jobSet", "trainJob")}
+    wrapped = {f"spec.workload.{kind}.template" for kind in ("job", "jobSet", "trainJob", "server")}
     assert wrapped | {"spec.placement.variants[].template"} <= parts
     assert not {part for part in parts if not any(part.startswith((f"{g}.", f"{g}[")) for g in guarded)}
 

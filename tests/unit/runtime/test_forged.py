@@ -154,10 +154,11 @@ def test_a_pod_with_the_job_label_only_blocks_nothing(store: Store) -> None:
         def list_all(self, *_: Any, **__: Any) -> list[Body]:
             return [self.body]
 
-    ensure = EnsureRevision(running().state.revision, False)  # type: ignore[arg-type]
-    Fence(Reader(forged_pod({})), LEADING).single_writer(KEY, ensure, "job-1")
+    job = running()
+    ensure = EnsureRevision(job.state.revision, False)  # type: ignore[arg-type]
+    Fence(Reader(forged_pod({})), LEADING).single_writer(job, ensure, "job-1")
     with pytest.raises(Fenced, match="forged of r1 is still there"):
-        Fence(Reader(forged_pod({LABEL_REVISION: "1"})), LEADING).single_writer(KEY, ensure, "job-1")
+        Fence(Reader(forged_pod({LABEL_REVISION: "1"})), LEADING).single_writer(job, ensure, "job-1")
 
 
 @pytest.mark.parametrize("labels", [{}, {LABEL_REVISION: "1"}, {LABEL_REVISION: "x"}, {LABEL_JOB: ""}])

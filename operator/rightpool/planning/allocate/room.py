@@ -13,8 +13,9 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.openings import Openings
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.work.registry import work_of
 
-_TARGET_DUE: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING})
+_TARGET_DUE: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING, Phase.SURGING})
 
 Nodes = Mapping[str, frozenset[str]]
 """Names of nodes by pool."""
@@ -257,9 +258,18 @@ def _revisions(job: Job) -> tuple[Revision, ...]:
     state = job.state
     assert state.revision is not None
     refs = {state.revision.revision: state.revision}
+    if not work_of(job.spec).one_writer:
+        # What is left stays until the target runs, which so needs chips of its own.
+        return () if state.migration is None and state.revision.since is not None else _coming(job)
     if state.migration is not None:
         refs |= {ref.revision: ref for ref in (state.migration.moving, state.migration.target)}
     return tuple(refs.values())
+
+
+def _coming(job: Job) -> tuple[Revision, ...]:
+    """The Revision that is coming up."""
+    state = job.state
+    return tuple(ref for ref in (state.revision if state.migration is None else state.migration.target,) if ref)
 
 
 def _in_units(pool: Pool, place: Placement) -> tuple[int, int]:

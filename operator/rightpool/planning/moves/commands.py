@@ -10,11 +10,13 @@ from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.handovers import handover_of
 from rightpool.planning.moves.release import way_home
+from rightpool.planning.work.registry import work_of
 
 
 @value_object
 class EnsureRevision:
-    """The child of this Revision exists. Never while another Revision has pods."""
+    """The child of this Revision exists. Never while another Revision has pods, where these would write to the same
+    checkpoint."""
 
     ref: Revision
     """Where it runs, and by which template."""
@@ -169,6 +171,8 @@ def commands(job: Job) -> tuple[Command, ...]:
     ] + earlier
     if strays:
         ends = tuple(EndRevision(number) for number in sorted(strays))
+        if not work_of(job.spec).one_writer:
+            return (*wanted, *ends)
         return ends + tuple(c for c in wanted if not isinstance(c, EnsureRevision))
     return tuple(wanted)
 

@@ -84,6 +84,9 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
     job = with_trace(with_rescue(job, now), now)
     if job.state.migration is not None:
         return _step(job, job.state.migration, assessment, policy, now)
+    sized = _sized(job, now)
+    if sized is not job:
+        return sized
     job = with_size_measured(_running(with_pause(job, now), now))
     if job.releasing:
         return with_way_home(job, now)
@@ -142,6 +145,26 @@ def _running(job: Job, now: float) -> Job:
     if not job.revision(revision.revision).all_running(revision.placement.replicas):
         return job
     return job.with_state(replace(job.state, revision=replace(revision, since=now)))
+
+
+def _sized(job: Job, now: float) -> Job:
+    """The job with as many pods as its work wants now, of a kind whose number changes without a new Revision."""
+    ref, pods, workload = job.state.revision, work_of(job.spec).size(job, now), job.spec.workload
+    if ref is None or pods is None:
+        return job
+    here = ref.placement
+    asked = (here.chips_per_replica * workload.replicas, workload.replicas)
+    if here.replicas == pods and ref.requested == asked:
+        return job
+    each = None if ref.cost_per_hour is None else ref.cost_per_hour / here.replicas
+    ref = replace(
+        ref,
+        placement=replace(here, chips=here.chips_per_replica * pods, replicas=pods),
+        requested_chips=asked[0],
+        requested_replicas=asked[1],
+        cost_per_hour=None if each is None else each * pods,
+    )
+    return job.with_state(replace(job.state, revision=ref))
 
 
 def _allowed(job: Job, assessment: Assessment) -> Job:

@@ -64,6 +64,7 @@ REASONS: Final = {
             Reason.STALE_TELEMETRY,
             Reason.PARTIAL_TELEMETRY,
             Reason.SHARED_CHIP,
+            Reason.SERVER_STAYS,
             Reason.PRICE_UNKNOWN,
             # Under way
             Reason.MOVING,

@@ -43,7 +43,7 @@ def ran_last(job: Job) -> Placement | None:
 def waiting_for(job: Job) -> Placement | None:
     """Where a migration that has not left yet is to go."""
     migration = job.state.migration
-    waits = migration is not None and migration.phase in (Phase.PLANNED, Phase.CHECKPOINTING)
+    waits = migration is not None and migration.phase in (Phase.PLANNED, Phase.CHECKPOINTING, Phase.SURGING)
     return migration.target.placement if waits and migration is not None else None
 
 

@@ -253,6 +253,7 @@ _GAPS: Final = {
     Reason.NO_TELEMETRY: "nothing was heard from the pods since they started",
     Reason.STALE_TELEMETRY: "the newest measurement is too old to decide on",
     Reason.SHARED_CHIP: "processes of others work on a chip of the job; condition Profiled says how much",
+    Reason.SERVER_STAYS: "what a server serves on other chips is not predicted: it stays where its user has it",
     Reason.PARTIAL_TELEMETRY: "throughput is not measured; condition Profiled says why",
 }
 

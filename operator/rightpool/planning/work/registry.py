@@ -3,10 +3,11 @@
 from typing import Final
 
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.planning.work.server import Answering
 from rightpool.planning.work.training import Training
 from rightpool.planning.work.work import Work
 
-WORKS: Final[tuple[Work, ...]] = (Training(),)
+WORKS: Final[tuple[Work, ...]] = (Answering(), Training())
 
 
 def work_of(spec: ProfiledJobSpec) -> Work:

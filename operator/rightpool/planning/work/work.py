@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rightpool.api.choices import CheckpointMode
 from rightpool.api.conditions import Reason
@@ -47,6 +47,9 @@ class Activity(Enum):
 class Work(ABC):
     """What one kind of workload does."""
 
+    one_writer: ClassVar[bool] = True
+    """Whether two Revisions must never run at once, since both would write to the same checkpoint."""
+
     @abstractmethod
     def does(self, spec: ProfiledJobSpec) -> bool:
         """Whether this is what such a job does."""
@@ -56,6 +59,14 @@ class Work(ABC):
     @abstractmethod
     def extent(self, job: Job, now: float) -> Extent | None:
         """How much there is to do; None where nobody says, or there is no end of it."""
+
+    def size(self, job: Job, now: float) -> int | None:
+        """How many pods its Revision is to have now, where that changes without a new one; None where it does not."""
+        return None
+
+    def unplanned(self) -> Reason | None:
+        """Why it stays where it is whatever is measured; None where measurements decide."""
+        return None
 
     @abstractmethod
     def has_ended(self, child: RevisionState) -> bool:

@@ -12,6 +12,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.work.registry import work_of
 from rightpool.runtime.observe.facts import ChildFacts
 from rightpool.workloads.admitted import pod_additions
 from rightpool.workloads.injection import PROFILER_UID, Injection
@@ -76,6 +77,11 @@ class Children:
         hosts = self.hosts(job, ref, child)
         return None if hosts is None else build_service(_owner(job), ref, hosts, child.reference)
 
+    def front(self, job: Job) -> Mapping[str, Any] | None:
+        """Build the Service at which requests come in, owned by the ProfiledJob; None where none do."""
+        workload = job.spec.workload
+        return kind_of(workload).front(_owner(job), workload.chosen)
+
     def hosts(self, job: Job, ref: Revision, child: ChildFacts) -> Hosts | None:
         """The host names of the child's pods under a Service of ours; None if they need none from us."""
         hosts: Hosts | None = child.kind.hosts(job.spec.workload.chosen, child.name, ref.placement.replicas)
@@ -100,7 +106,7 @@ class Children:
             token_sha256=token_digest(self.token(job.uid, revision)),
             interval_seconds=spec.profiling.interval.total_seconds(),
             trace=spec.profiling.trace.value,
-            checkpoint_mode=spec.checkpoint.mode.value,
+            checkpoint_mode=work_of(spec).saving(spec).value,
             checkpoint_signal=spec.checkpoint.signal.value,
             checkpoint_path=spec.checkpoint.path,
             checkpoint_files=spec.checkpoint.files,

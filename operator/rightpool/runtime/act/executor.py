@@ -34,6 +34,7 @@ from rightpool.planning.moves.commands import (
     LetGo,
     RequestTrace,
 )
+from rightpool.planning.work.registry import work_of
 from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.adoption import Adopter
 from rightpool.runtime.act.checkpointer import Checkpointer
@@ -219,7 +220,7 @@ class Executor:
             return True
         if queued:
             return hold_wanted(command.suspend, child) is not None
-        return command.suspend != child.state.suspended
+        return not _complies(command, child)
 
     # --- EnsureRevision ----------------------------------------------------------------------------------------------
 
@@ -279,9 +280,9 @@ class Executor:
         else:
             self._fence.leader_since(term)
         if queued:
-            self._fence.single_writer(job.key, command, None)
+            self._fence.single_writer(job, command, None)
         alive = [number for number, state in self._store.revisions(job.key, job.uid).items() if state.active]
-        if alive:
+        if alive and work_of(job.spec).one_writer:
             raise Fenced(f"pods of r{min(alive)} are still there")
 
     def _create(self, job: Job, kind: Kind[Any], manifest: Mapping[str, Any]) -> ChildFacts | None:
@@ -321,11 +322,11 @@ class Executor:
         if job.spec.queue_name is not None:
             return self._match_hold(job, command, child)
         wanted = command.suspend
-        if wanted == child.state.suspended:
+        if _complies(command, child):
             return False
         self._fence.persisted(job, command)
-        if not wanted:
-            self._fence.single_writer(job.key, command, child.members)
+        if not wanted and child.state.suspended:
+            self._fence.single_writer(job, command, child.members)
             self._companions.give(job, child)
         intent = {
             "metadata": {"name": child.name, "namespace": child.namespace, "uid": child.uid},
@@ -333,7 +334,8 @@ class Executor:
         }
         resource = child.kind.resource
         self._store.assume(resource, self._client.apply(resource, intent))
-        logger.info("%s %s", "suspended" if wanted else "started", child.name, extra={"job": str(job.key)})
+        what = "suspended" if wanted else "started" if child.state.suspended else "scaled"
+        logger.info("%s %s", what, child.name, extra={"job": str(job.key)})
         return True
 
     def _match_hold(self, job: Job, command: EnsureRevision, child: ChildFacts) -> bool:
@@ -342,7 +344,7 @@ class Executor:
             return False
         self._fence.persisted(job, command)
         if not wanted:
-            self._fence.single_writer(job.key, command, child.members)
+            self._fence.single_writer(job, command, child.members)
         self._store.assume(child.kind.resource, hold(self._client, child, wanted, command.ref.placement))
         if wanted != child.held:
             logger.info("%s %s in its queue", "held" if wanted else "released", child.name, extra={"job": str(job.key)})
@@ -411,6 +413,13 @@ class Executor:
         self._services.forget(child.uid)
         logger.info("ended %s", child.name, extra={"job": str(job.key)})
         return True
+
+
+def _complies(command: EnsureRevision, child: ChildFacts) -> bool:
+    """Whether the child is stopped or runs as it is to, with as many pods."""
+    if command.suspend or child.state.suspended:
+        return command.suspend == child.state.suspended
+    return child.state.pods in (None, command.ref.placement.replicas)
 
 
 def _lifetime(job: Job) -> int | None:

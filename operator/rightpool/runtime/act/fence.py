@@ -14,10 +14,11 @@ from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
-from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.commands import Command, EnsureRevision, commands
+from rightpool.planning.work.registry import work_of
 from rightpool.reporting.stored_job import StoredJob, read_job
-from rightpool.runtime.observe.facts import PodFacts, pod_facts
+from rightpool.runtime.observe.facts import pod_facts
 
 REQUEST_SECONDS: Final = 1.0  # the Lease must be held for at least this long when a request is sent
 
@@ -84,12 +85,15 @@ class Fence:
         self.leader()
         return fresh
 
-    def single_writer(self, key: JobKey, command: EnsureRevision, members: str | None) -> list[PodFacts]:
-        """Check that no pod of another Revision runs. Returns the Revision's pods.
+    def single_writer(self, job: Job, command: EnsureRevision, members: str | None) -> None:
+        """Check that no pod of another Revision runs, where it would write to the same checkpoint.
 
         `members` is what pods of the Revision's child have as their owner, if it exists. Pods of an earlier child of
         that name are foreign.
         """
+        if not work_of(job.spec).one_writer:
+            return self.leader()
+        key = job.key
         bodies = self._client.list_all(PODS, key.namespace, labels=f"{LABEL_JOB}={key.name}")
         pods = [pod for pod in map(pod_facts, bodies) if pod is not None]
         for pod in pods:
@@ -98,4 +102,3 @@ class Fence:
             if pod.revision != command.ref.revision or pod.owner != members:
                 raise Fenced(f"pod {pod.name} of r{pod.revision} is still there")
         self.leader()
-        return pods

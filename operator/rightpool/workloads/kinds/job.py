@@ -65,6 +65,9 @@ class JobKind:
         Services."""
         return _hosts(child, replicas) if replicas > 1 else None
 
+    def front(self, owner: Owner, workload: JobWorkload) -> None:
+        """See Kind."""
+
     def build(
         self,
         owner: Owner,

@@ -77,6 +77,9 @@ class JobSetKind:
         """JobSet makes the Service."""
         return None
 
+    def front(self, owner: Owner, workload: JobSetWorkload) -> None:
+        """See Kind."""
+
     def build(
         self,
         owner: Owner,

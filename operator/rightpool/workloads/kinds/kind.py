@@ -84,6 +84,9 @@ class ChildState:
     members: str = ""
     """What `owner_of` gives of its pods, where that is not its uid."""
 
+    pods: int | None = None
+    """How many scaled pods it is to have, of a kind whose number changes while it runs; else None."""
+
 
 class Companion(Protocol):
     """An object of its own for each child, which its child refers to: made of one that the workload names, with what
@@ -154,6 +157,10 @@ class Kind(Protocol[W]):
 
         None where there is none to be made: for a single pod, and where the kind's own controller makes one.
         """
+        ...
+
+    def front(self, owner: Owner, workload: W) -> dict[str, Any] | None:
+        """The Service at which requests come in, whatever Revision answers them; None of a kind that answers none."""
         ...
 
     def build(

@@ -133,6 +133,9 @@ class TrainJobKind:
         """JobSet makes the Service."""
         return None
 
+    def front(self, owner: Owner, workload: TrainJobWorkload) -> None:
+        """See Kind."""
+
     def build(
         self,
         owner: Owner,

@@ -101,6 +101,9 @@ class WidgetKind:
     def hosts(self, workload: Widget, child: str, replicas: int) -> Hosts | None:
         return None
 
+    def front(self, owner: Owner, workload: Widget) -> None:
+        return None
+
     def build(
         self,
         owner: Owner,

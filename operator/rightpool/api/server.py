@@ -1,0 +1,189 @@
+"""A server that a ProfiledJob runs: a Deployment that answers requests, behind a Service of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import ConfigDict, Field
+
+from rightpool.api.choices import Dialect
+from rightpool.api.model import ApiModel
+from rightpool.api.placement import MAX_CHIPS_PER_REPLICA, MAX_REPLICAS
+from rightpool.api.quantities import Duration, a_second_or_more
+from rightpool.api.rules import Rule, validations
+from rightpool.api.template import CHIP_CONTAINER_RULES, ServerTemplate
+from rightpool.contract import SIDECAR_PORT
+
+_PORT: Final = validations(
+    Rule(
+        f"self != {SIDECAR_PORT}",
+        f"must not be {SIDECAR_PORT}, where the profiler listens: choose another one",
+    )
+)
+_CONTAINERS: Final = "self.template.spec.containers"
+_NAMED: Final = "has({0}.traffic) && has({0}.traffic.service)"
+_CLIENTS_CALL: Final = "must not change, since clients call it: delete this ProfiledJob and create another one"
+
+
+class Replicas(ApiModel):
+    """How many pods answer."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                "!has(self.max) || self.min <= self.max",
+                "must be at most max: lower it, or raise max",
+                field=".min",
+            )
+        )
+    )
+
+    min: int = Field(default=1, ge=1, le=MAX_REPLICAS)
+    """Fewest pods."""
+
+    max: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
+    """Most pods. Default: as many as `min`."""
+
+
+class ServerMetrics(ApiModel):
+    """Where a replica says what it does."""
+
+    port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=_PORT)]
+    """Port of its metrics page, in Prometheus' format."""
+
+    path: str = Field(
+        default="/metrics",
+        max_length=256,
+        json_schema_extra=validations(Rule("self.startsWith('/')", "must begin with a slash: write /metrics")),
+    )
+    """Path of the page."""
+
+    dialect: Dialect = Dialect.AUTO
+    """Whose series these are. Auto: those of the first server of which all needed ones are there."""
+
+
+class Traffic(ApiModel):
+    """How requests come in."""
+
+    service: str | None = Field(
+        default=None,
+        max_length=63,
+        json_schema_extra=validations(
+            Rule(
+                "self.matches(r'^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+                "must be the name of a Service: begin with a letter, and use lower-case letters, digits and '-' only",
+            )
+        ),
+    )
+    """Name of the Service that is made for it. Default: the ProfiledJob's own. Can't be changed."""
+
+
+class Drain(ApiModel):
+    """How a replica ends without losing a request."""
+
+    quiet: Duration = Field(default="15s", validate_default=True)
+    """How long it goes on answering after it has left the endpoints, until no proxy sends it anything new."""
+
+    timeout: Annotated[Duration, a_second_or_more("60s", longest="6h")] = Field(default="60s", validate_default=True)
+    """How long it may take after SIGTERM to finish what it has begun, 6h at most."""
+
+
+class ServerWorkload(ApiModel):
+    """A Deployment that answers requests: replicas with the same number of chips each, behind a stable Service."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            *CHIP_CONTAINER_RULES,
+            Rule(
+                f"!has({_CONTAINERS}) || size({_CONTAINERS}) == 0 || {_CONTAINERS}.exists(c, has(c.readinessProbe))",
+                "must have a readinessProbe in one container, or requests would come in before it can answer: add it",
+                field=".template.spec.containers",
+                reason="FieldValueRequired",
+            ),
+            Rule("self.port == oldSelf.port", _CLIENTS_CALL, field=".port"),
+            Rule(
+                f"({_NAMED.format('self')}) == ({_NAMED.format('oldSelf')}) && "
+                f"(!({_NAMED.format('self')}) || self.traffic.service == oldSelf.traffic.service)",
+                _CLIENTS_CALL,
+                field=".traffic.service",
+            ),
+        )
+    )
+
+    chips_per_replica: int = Field(default=1, ge=1, le=MAX_CHIPS_PER_REPLICA)
+    """Chips of each pod."""
+
+    scale: Replicas = Field(default_factory=Replicas, alias="replicas")
+    """How many pods answer."""
+
+    port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=_PORT)]
+    """Port at which it answers, of its pods and of its Service. Can't be changed."""
+
+    metrics: ServerMetrics | None = None
+    """Where a replica says what it does. Without it no requests are counted."""
+
+    traffic: Traffic = Field(default_factory=Traffic)
+    """How requests come in."""
+
+    drain: Drain = Field(default_factory=Drain)
+    """How a replica ends without losing a request."""
+
+    template: ServerTemplate
+    """The pod template, as in a Deployment, with a readinessProbe. It requests no chips: they are added where the
+    server is placed."""
+
+    chip_container: str | None = Field(default=None, max_length=63)
+    """The container that gets the chips. Needed when the template has more than one container."""
+
+    @property
+    def replicas(self) -> int:
+        """Pods at the start."""
+        return self.scale.min
+
+    @property
+    def most_replicas(self) -> int:
+        """The most pods, with the default worked out."""
+        return self.scale.max or self.scale.min
+
+
+_NO_SERVER: Final = "!has(self.workload) || !has(self.workload.server)"
+_ELASTIC: Final = ("minChips", "maxChips", "chipCounts", "modelParallel")
+
+
+_UNSAVED: Final = (
+    "!has(self.checkpoint.path) && self.checkpoint.mode == 'Signal' && self.checkpoint.signal == 'SIGUSR1'"
+)
+_UNSIZED: Final = " && ".join(f"!has(self.elasticity.{name})" for name in _ELASTIC)
+
+SERVER_RULES: Final = (
+    Rule(f"{_NO_SERVER} || !has(self.queueName)", "must not be set for a server yet: remove it", field=".queueName"),
+    Rule(
+        f"{_NO_SERVER} || !has(self.progress)",
+        "must not be set for a server, whose work has no end: remove it",
+        field=".progress",
+    ),
+    Rule(
+        f"{_NO_SERVER} || ({_UNSAVED})",
+        "must not be set for a server, which is drained and saves nothing: remove it",
+        field=".checkpoint",
+    ),
+    Rule(
+        f"{_NO_SERVER} || ({_UNSIZED})",
+        "must not be set for a server: remove it, and bound its replicas by workload.server.replicas",
+        field=".elasticity",
+    ),
+    *(
+        Rule(
+            f"{_NO_SERVER} || !has(self.targets.{name})",
+            "must not be set for a server, which has no samples or steps: remove it",
+            field=f".targets.{name}",
+        )
+        for name in ("minScalingEfficiency", "minModelFlopsUtilization", "maxCostPerMillionSamples")
+    ),
+    Rule(
+        "(has(self.workload) && has(self.workload.server)) == (has(oldSelf.workload) && has(oldSelf.workload.server))",
+        "must not become or cease to be a server: delete this ProfiledJob and create another one",
+        field=".workload",
+    ),
+)
+"""Of the spec: what says nothing of a server, which neither ends nor saves, and has no samples."""

@@ -1,0 +1,29 @@
+"""The Service at which a server's requests come in. It stays while Revisions come and go."""
+
+from typing import Any, Final
+
+from rightpool.contract import FIELD_MANAGER, LABEL_JOB, LABEL_SERVING
+from rightpool.workloads.names import LABEL_MANAGED_BY
+from rightpool.workloads.owner import Owner
+
+SERVES: Final = {LABEL_SERVING: "true"}
+"""Labels of pods that requests are sent to."""
+
+
+def build_front(owner: Owner, name: str | None, port: int) -> dict[str, Any]:
+    """The Service, owned by the ProfiledJob. It takes all its pods that serve, once they are ready. name: None for the
+    ProfiledJob's own."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": name or owner.name,
+            "namespace": owner.namespace,
+            "labels": {LABEL_JOB: owner.name, LABEL_MANAGED_BY: FIELD_MANAGER},
+            "ownerReferences": [owner.reference],
+        },
+        "spec": {
+            "selector": {LABEL_JOB: owner.name, **SERVES},
+            "ports": [{"name": "requests", "port": port, "targetPort": port, "protocol": "TCP"}],
+        },
+    }

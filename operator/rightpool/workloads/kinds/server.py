@@ -1,0 +1,209 @@
+"""The kind `server`: one Deployment for each Revision, behind a Service that stays."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+from rightpool.api.kubernetes import Resource
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
+from rightpool.api.server import ServerWorkload
+from rightpool.api.units import unix_time_of
+from rightpool.contract import LABEL_ROLE
+from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.abilities import Abilities
+from rightpool.workloads.front import SERVES, build_front
+from rightpool.workloads.injection import Injection
+from rightpool.workloads.kinds.kind import ChildState, Unable, condition_of
+from rightpool.workloads.metadata import as_new, child_metadata, controller_reference
+from rightpool.workloads.names import LABEL_OWNER
+from rightpool.workloads.owner import Owner
+from rightpool.workloads.pod_set import PodSet
+from rightpool.workloads.pods import pod_templates
+from rightpool.workloads.rendezvous import Hosts
+from rightpool.workloads.template import (
+    InvalidTemplate,
+    chip_container_of,
+    containers_of,
+    mapping_in,
+    objects_in,
+    pod_spec,
+)
+
+DEPLOYMENTS: Final = Resource("apps", "v1", "Deployment", "deployments")
+
+_SET: Final = "server"
+_HASH: Final = (
+    "pod-template-hash"  # which the Deployment's controller gives to pods, and to the name of their ReplicaSet
+)
+_METRICS: Final = "metrics"  # the name of the port whose page is read
+_NOT_ADOPTED: Final = "a Deployment can't be adopted yet: wrap it in spec.workload.server"
+
+
+class ServerKind:
+    """Answers requests, for ever."""
+
+    field: Final = "server"
+    resource: Final = DEPLOYMENTS
+    optional: Final = False
+    companion: Final = None
+
+    def pod_sets(self, workload: ServerWorkload) -> tuple[PodSet, ...]:
+        """See Kind."""
+        port = None if workload.metrics is None else workload.metrics.port
+        settings = f"{_quiet(workload)} {_grace(workload)} {port}"
+        each, chips = workload.chip_container, workload.chips_per_replica
+        return (PodSet(_SET, workload.template, each, workload.replicas, chips, settings=settings),)
+
+    def with_template(self, workload: ServerWorkload, template: Mapping[str, Any]) -> ServerWorkload:
+        """See Kind."""
+        return workload.model_copy(update={"template": template})
+
+    def lifetime(self, workload: ServerWorkload) -> None:
+        """See Kind. It has no end."""
+
+    def hosts(self, workload: ServerWorkload, child: str, replicas: int) -> Hosts | None:
+        """Replicas need not find each other."""
+        return None
+
+    def front(self, owner: Owner, workload: ServerWorkload) -> dict[str, Any]:
+        """See Kind."""
+        return build_front(owner, workload.traffic.service, workload.port)
+
+    def build(
+        self,
+        owner: Owner,
+        workload: ServerWorkload,
+        queue_name: str | None,
+        ref: Revision,
+        pool: Pool,
+        injection: Injection | None,
+        suspend: bool = False,
+    ) -> dict[str, Any]:
+        """The manifest of a new Deployment."""
+        (template,) = pod_templates(owner, self.pod_sets(workload), ref, pool, injection, None, None).values()
+        _drains(template, workload)
+        if workload.metrics is not None:
+            _tells(template, workload.chip_container, workload.metrics.port)
+        metadata = child_metadata(template, owner, ref, queue_name)
+        member = f"{owner.uid}.r{ref.revision}"
+        template["metadata"]["labels"] |= {LABEL_OWNER: member, **SERVES}
+        metadata["labels"] |= {LABEL_ROLE: _SET, LABEL_OWNER: member}
+        return {
+            "apiVersion": DEPLOYMENTS.api_version,
+            "kind": DEPLOYMENTS.kind,
+            "metadata": metadata,
+            "spec": {
+                "replicas": 0 if suspend else ref.placement.replicas,
+                "selector": {"matchLabels": {LABEL_OWNER: member}},
+                # Whatever rolls its pods, such as `kubectl rollout restart`: as many as before stay ready.
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
+                "template": template,
+            },
+        }
+
+    def made_of(self, body: Mapping[str, Any]) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
+        """The Deployment's own schema judges the pods."""
+        return ()
+
+    def observe(self, body: Mapping[str, Any]) -> ChildState:
+        """By its spec and whether it is available. It never ends."""
+        about, spec, status = (body.get(part) or {} for part in ("metadata", "spec", "status"))
+        labels, pods, conditions = about.get("labels") or {}, spec.get("replicas", 1), status.get("conditions") or ()
+        available = condition_of(conditions, "Available") or condition_of(conditions, "Available", "False") or {}
+        return ChildState(
+            suspended=pods == 0,
+            succeeded=False,
+            failed=False,
+            started_at=None
+            if pods == 0
+            else unix_time_of(available.get("lastTransitionTime") or about.get("creationTimestamp")),
+            role=sys.intern(labels.get(LABEL_ROLE, "")),
+            members=sys.intern(labels.get(LABEL_OWNER, "")),
+            pods=pods,
+        )
+
+    def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
+        """The field that says how many pods there are."""
+        return {"spec": {"replicas": 0 if suspend else placement.replicas}}
+
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        """See Kind."""
+        return Abilities(DEPLOYMENTS.kind, resize=False, affinity=False)
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Kind."""
+        return {}
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> NoReturn:
+        """See Kind."""
+        raise Unable(_NOT_ADOPTED)
+
+    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Kind."""
+        return as_new(body)
+
+    def expiry(self, seconds: int) -> dict[str, Any]:
+        """See Kind. It has no end, and no such field."""
+        return {"spec": {"paused": False}}
+
+    def adopted(self, body: Mapping[str, Any]) -> NoReturn:
+        """See Kind."""
+        raise InvalidTemplate(_NOT_ADOPTED)
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        """See Kind."""
+        return LABEL_OWNER, str(body["metadata"]["labels"][LABEL_OWNER])
+
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """See Kind."""
+        return dict([self.members(body)])
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        """See Kind."""
+        return _SET
+
+    def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
+        """See Kind. A ReplicaSet stands between the two, whose name is the Deployment's with the hash, and no label has
+        the Deployment's uid: so it is the Revision, which has one Deployment."""
+        labels: Mapping[str, str] = pod.get("labels") or {}
+        controller = controller_reference(pod)
+        group = str(controller.get("apiVersion")).partition("/")[0]
+        named = (group, controller.get("kind"), controller.get("name"))
+        expected = (DEPLOYMENTS.group, "ReplicaSet", f"{child}-{labels.get(_HASH, '')}")
+        return labels.get(LABEL_OWNER, "") if named == expected else ""
+
+
+SERVER: Final = ServerKind()
+
+
+def _quiet(workload: ServerWorkload) -> int:
+    return math.ceil(workload.drain.quiet.total_seconds())
+
+
+def _grace(workload: ServerWorkload) -> int:
+    """Kubernetes counts it from when a pod leaves the endpoints."""
+    return _quiet(workload) + math.ceil(workload.drain.timeout.total_seconds())
+
+
+def _drains(template: dict[str, Any], workload: ServerWorkload) -> None:
+    """A pod that is ended leaves the endpoints, answers on while proxies learn of that, and gets SIGTERM after it."""
+    spec, quiet, grace = pod_spec(template), _quiet(workload), _grace(workload)
+    own = spec.get("terminationGracePeriodSeconds")
+    spec["terminationGracePeriodSeconds"] = max(own, grace) if isinstance(own, int) else grace
+    if quiet == 0:
+        return
+    for container in containers_of(template):
+        lifecycle = mapping_in(container, "lifecycle", f"container {container['name']}")
+        lifecycle.setdefault("preStop", {"sleep": {"seconds": quiet}})
+
+
+def _tells(template: dict[str, Any], chip_container: str | None, port: int) -> None:
+    """The port of its metrics has a name, by which it is found to be read."""
+    ports = [objects_in(one, "ports", f"container {one['name']}", name="") for one in containers_of(template)]
+    if any(one.get("name") == _METRICS for own in ports for one in own):
+        return
+    chip_container_of(template, chip_container)["ports"].append({"name": _METRICS, "containerPort": port})

@@ -1,0 +1,152 @@
+"""Rules of spec.workload.server."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from .objects import ABSENT, JOB, Case, changed, containers
+
+_JOB = "spec.workload.job"
+_S = "spec.workload.server"
+_C = f"{_S}.template.spec.containers"
+_PROBE: Final = {"readinessProbe": {"httpGet": {"path": "/ready", "port": 8000}}}
+_ONE: Final[dict[str, Any]] = {"name": "server", "image": "example/serve", **_PROBE}
+_TWO: Final = containers(_ONE, {"name": "logs", "image": "x"})
+_NONE: Final = "must not be set for a server"
+
+SERVER: Final = changed(
+    JOB, {_JOB: ABSENT, _S: {"chipsPerReplica": 1, "replicas": {"min": 2}, "port": 8000, "template": containers(_ONE)}}
+)
+
+
+def of_servers(cases: Iterable[Case]) -> Iterator[Case]:
+    """The rules of a Job's pod template hold in a server's, too, but for that of restartPolicy."""
+    for case in cases:
+        if case.field.startswith(f"{_JOB}.template.") and not case.field.endswith(".restartPolicy"):
+            template = copy.deepcopy(changed(JOB, case.change)["spec"]["workload"]["job"]["template"])
+            for container in template["spec"].get("containers", [])[:1]:
+                container |= _PROBE
+            field = case.field.replace(_JOB, _S)
+            yield Case(f"{case.id} in a server", SERVER, {f"{_S}.template": template}, field, case.message)
+
+
+SERVER_CASES: Final = (
+    Case(
+        "a server beside a Job",
+        SERVER,
+        {_JOB: JOB["spec"]["workload"]["job"]},
+        _S,
+        "must not stand beside a job, since one workload runs: remove the others",
+    ),
+    Case(
+        "a server without readiness",
+        SERVER,
+        {f"{_S}.template": containers({"name": "server", "image": "example/serve"})},
+        _C,
+        "must have a readinessProbe in one container, or requests would come in before it can answer: add it",
+    ),
+    Case(
+        "more replicas at least than at most",
+        SERVER,
+        {f"{_S}.replicas": {"min": 3, "max": 2}},
+        f"{_S}.replicas.min",
+        "must be at most max: lower it, or raise max",
+    ),
+    Case(
+        "a server's restart policy",
+        SERVER,
+        {f"{_S}.template.spec.restartPolicy": "Never"},
+        f"{_S}.template.spec.restartPolicy",
+        "must be Always, as for every Deployment: remove it",
+    ),
+    Case(
+        "several containers of a server, none named",
+        SERVER,
+        {f"{_S}.template": _TWO},
+        f"{_S}.chipContainer",
+        "is needed because the template has several containers: name the one that gets the chips",
+    ),
+    Case(
+        "the chip container of a server is not in the template",
+        SERVER,
+        {f"{_S}.template": _TWO, f"{_S}.chipContainer": "serve"},
+        f"{_S}.chipContainer",
+        "must name a container of the template: write ",
+    ),
+    Case(
+        "requests at the profiler's port",
+        SERVER,
+        {f"{_S}.port": 9464},
+        f"{_S}.port",
+        "must not be 9464, where the profiler listens: choose another one",
+    ),
+    Case(
+        "metrics at the profiler's port",
+        SERVER,
+        {f"{_S}.metrics": {"port": 9464}},
+        f"{_S}.metrics.port",
+        "must not be 9464, where the profiler listens: choose another one",
+    ),
+    Case(
+        "a path of metrics without a slash",
+        SERVER,
+        {f"{_S}.metrics": {"port": 8002, "path": "metrics"}},
+        f"{_S}.metrics.path",
+        "must begin with a slash: write /metrics",
+    ),
+    Case(
+        "a Service's name with a capital",
+        SERVER,
+        {f"{_S}.traffic": {"service": "Ranker"}},
+        f"{_S}.traffic.service",
+        "must be the name of a Service: begin with a letter",
+    ),
+    Case(
+        "a quiet time without a unit",
+        SERVER,
+        {f"{_S}.drain": {"quiet": "15"}},
+        f"{_S}.drain.quiet",
+        "must be a duration",
+    ),
+    Case(
+        "no time to drain",
+        SERVER,
+        {f"{_S}.drain": {"timeout": "0s"}},
+        f"{_S}.drain.timeout",
+        "must be a duration of 1s or more, 6h at most: write 60s",
+    ),
+    Case("a server in a queue", SERVER, {"spec.queueName": "q"}, "spec.queueName", f"{_NONE} yet: remove it"),
+    Case(
+        "progress of a server",
+        SERVER,
+        {"spec.progress": {"totalSamples": 10}},
+        "spec.progress",
+        f"{_NONE}, whose work has no end: remove it",
+    ),
+    Case(
+        "checkpoints of a server",
+        SERVER,
+        {"spec.checkpoint": {"mode": "Periodic"}},
+        "spec.checkpoint",
+        f"{_NONE}, which is drained and saves nothing: remove it",
+    ),
+    Case(
+        "sizes of a server",
+        SERVER,
+        {"spec.elasticity": {"minChips": 1}},
+        "spec.elasticity",
+        f"{_NONE}: remove it, and bound its replicas by workload.server.replicas",
+    ),
+    *(
+        Case(
+            f"{name} of a server",
+            SERVER,
+            {f"spec.targets.{name}": "0.5"},
+            f"spec.targets.{name}",
+            f"{_NONE}, which has no samples or steps: remove it",
+        )
+        for name in ("minScalingEfficiency", "minModelFlopsUtilization", "maxCostPerMillionSamples")
+    ),
+)

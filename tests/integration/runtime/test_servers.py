@@ -1,0 +1,205 @@
+"""A server's way through a running operator: its Deployment, its Service, and endpoints that are never fewer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rightpool.api.kubernetes import Resource
+from rightpool.cluster.errors import ClusterError, NotFound
+from rightpool.cluster.resources import PROFILED_JOBS, SERVICES
+from rightpool.workloads.kinds.server import DEPLOYMENTS
+from tests.integration.runtime.conftest import Start
+from tests.integration.runtime.harness import Body, Fleet
+from tests.patience import PATIENCE, eventually
+
+pytestmark = pytest.mark.cluster
+
+SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+NAME, CHIPS = "ranker", 2
+
+
+def create(fleet: Fleet, name: str = NAME, **server: Any) -> Body:
+    probe = {"httpGet": {"path": "/ready", "port": 8000}}
+    container = {"name": "server", "image": "example.com/server:1", "readinessProbe": probe}
+    workload = {
+        "chipsPerReplica": CHIPS,
+        "replicas": {"min": 2},
+        "port": 8000,
+        "metrics": {"port": 8002},
+        "template": {"spec": {"containers": [container]}},
+        **server,
+    }
+    body = {
+        "metadata": {"name": name, "namespace": fleet.namespace},
+        "spec": {"workload": {"server": workload}, "placement": {"pools": {"allow": ["a10g"]}}},
+    }
+    return fleet.client.create(PROFILED_JOBS, body)
+
+
+def deployment(fleet: Fleet, name: str) -> Body | None:
+    try:
+        return fleet.client.get(DEPLOYMENTS, name, fleet.namespace)
+    except NotFound:
+        return None
+
+
+def endpoints(fleet: Fleet, service: str = NAME) -> set[str]:
+    """Names of the pods that requests are sent to."""
+    slices = fleet.client.list_all(SLICES, fleet.namespace, labels=f"kubernetes.io/service-name={service}")
+    ready = [one for each in slices for one in each["endpoints"] or () if one["conditions"].get("ready")]
+    return {one["targetRef"]["name"] for one in ready}
+
+
+def answered_by(fleet: Fleet, revision: str, pods: int) -> bool:
+    """Whether so many pods of this Revision are sent requests, and no others."""
+    names = endpoints(fleet)
+    return len(names) == pods and all(name.startswith(f"{NAME}-{revision}-") for name in names)
+
+
+class EndpointWatch:
+    """Looks all the time how few endpoints are ready."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fewest, self.looks = len(endpoints(fleet)), 0
+        self._fleet, self._stop = fleet, threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.05):
+            try:
+                self.fewest = min(self.fewest, len(endpoints(self._fleet)))
+            except ClusterError:
+                continue
+            self.looks += 1
+
+    def stop(self) -> int:
+        eventually(lambda: self.looks > 0)
+        self._stop.set()
+        self._thread.join(PATIENCE)
+        return self.fewest
+
+
+@pytest.fixture
+def served(start: Start, fleet: Fleet) -> Iterator[EndpointWatch]:
+    """A server of two replicas that answers, and how few did at any time."""
+    start()
+    create(fleet)
+    eventually(lambda: answered_by(fleet, "r1", 2), "both replicas answer")
+    watch = EndpointWatch(fleet)
+    yield watch
+    watch.stop()
+
+
+def image(spec: Body, tag: str) -> None:
+    spec["workload"]["server"]["template"]["spec"]["containers"][0]["image"] = f"example.com/server:{tag}"
+
+
+def test_a_server_is_placed_and_answers(served: EndpointWatch, fleet: Fleet) -> None:
+    eventually(lambda: fleet.condition(NAME, "Placed").get("status") == "True")
+    status = fleet.status(NAME)
+    assert (status["placement"]["pool"], status["placement"]["chips"], status["placement"]["replicas"]) == (
+        "a10g",
+        4,
+        2,
+    )
+    made = deployment(fleet, f"{NAME}-r1")
+    assert made is not None
+    assert made["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": "100%", "maxUnavailable": 0}
+    pods = made["spec"]["template"]["spec"]
+    [container] = pods["containers"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": str(CHIPS)}
+    assert container["lifecycle"]["preStop"] == {"sleep": {"seconds": 15}}
+    assert pods["terminationGracePeriodSeconds"] == 75
+    service = fleet.client.get(SERVICES, NAME, fleet.namespace)
+    assert service["spec"]["clusterIP"] not in ("", "None")
+    assert [port["port"] for port in service["spec"]["ports"]] == [8000]
+    eventually(lambda: fleet.condition(NAME, "Migrating").get("reason") == "ServerStays")
+
+
+def test_an_edit_takes_no_endpoint_away(served: EndpointWatch, fleet: Fleet) -> None:
+    fleet.edit(NAME, lambda spec: image(spec, "2"))
+    eventually(lambda: answered_by(fleet, "r2", 2), "the new ones answer")
+    eventually(lambda: deployment(fleet, f"{NAME}-r1") is None)
+    assert served.stop() == 2
+    entry = fleet.status(NAME)["history"][-1]
+    assert (entry["action"], entry["outcome"]) == ("Update", "CarriedOut")
+
+
+def test_an_edit_that_does_not_start_harms_nothing_and_is_taken_back(served: EndpointWatch, fleet: Fleet) -> None:
+    def broken(spec: Body) -> None:
+        image(spec, "3")
+        spec["workload"]["server"]["template"]["spec"]["nodeSelector"] = {"no-such": "node"}
+
+    fleet.edit(NAME, broken)
+    eventually(lambda: fleet.condition(NAME, "Migrating").get("status") or deployment(fleet, f"{NAME}-r2"))
+
+    def back(spec: Body) -> None:
+        image(spec, "1")
+        spec["workload"]["server"]["template"]["spec"].pop("nodeSelector")
+
+    fleet.edit(NAME, back)
+    eventually(lambda: deployment(fleet, f"{NAME}-r2") is None and "migration" not in fleet.status(NAME))
+    assert answered_by(fleet, "r1", 2)
+    assert served.stop() == 2
+
+
+def test_its_bounds_scale_it_where_it_is(served: EndpointWatch, fleet: Fleet) -> None:
+    fleet.edit(NAME, lambda spec: spec["workload"]["server"].update(replicas={"min": 3}))
+    eventually(lambda: answered_by(fleet, "r1", 3), "a third one answers")
+    assert served.stop() == 2
+    placement = fleet.status(NAME)["placement"]
+    assert (placement["revision"], placement["replicas"], placement["chips"]) == (1, 3, 6)
+    assert not fleet.status(NAME).get("history")
+
+
+def test_it_stops_and_goes_on(served: EndpointWatch, fleet: Fleet) -> None:
+    fleet.edit(NAME, lambda spec: spec.update(suspend=True))
+    eventually(lambda: not endpoints(fleet) and not fleet.revisions_alive(NAME))
+    eventually(lambda: fleet.condition(NAME, "Placed").get("reason") == "Suspended")
+    assert fleet.client.get(SERVICES, NAME, fleet.namespace), "clients go on finding it"
+    fleet.edit(NAME, lambda spec: spec.update(suspend=False))
+    eventually(lambda: answered_by(fleet, "r1", 2))
+
+
+def test_an_operator_that_dies_in_an_edit_leaves_both_answering(start: Start, fleet: Fleet) -> None:
+    operator = start()
+    create(fleet)
+    eventually(lambda: answered_by(fleet, "r1", 2))
+    watch = EndpointWatch(fleet)
+    fleet.edit(NAME, lambda spec: image(spec, "2"))
+    eventually(lambda: deployment(fleet, f"{NAME}-r2") is not None)
+    operator.kill()
+    assert deployment(fleet, f"{NAME}-r1") is not None or answered_by(fleet, "r2", 2)
+    start("b")
+    eventually(lambda: answered_by(fleet, "r2", 2) and deployment(fleet, f"{NAME}-r1") is None)
+    assert watch.stop() == 2
+
+
+def test_deleting_it_deletes_all_of_it(served: EndpointWatch, fleet: Fleet) -> None:
+    served.stop()
+    fleet.client.delete(PROFILED_JOBS, NAME, fleet.namespace, propagation="Background")
+
+    def gone() -> bool:
+        try:
+            fleet.client.get(SERVICES, NAME, fleet.namespace)
+        except NotFound:
+            return deployment(fleet, f"{NAME}-r1") is None and not fleet.pods(NAME)
+        return False
+
+    eventually(gone)
+
+
+def test_a_service_of_somebody_else_is_not_taken(start: Start, fleet: Fleet) -> None:
+    spec = {"selector": {"app": "other"}, "ports": [{"port": 80}]}
+    fleet.client.create(SERVICES, {"metadata": {"name": "front", "namespace": fleet.namespace}, "spec": spec})
+    start()
+    create(fleet, traffic={"service": "front"})
+    eventually(lambda: fleet.condition(NAME, "Placed").get("reason") == "NameTaken")
+    assert "Service front exists and is not this ProfiledJob's" in fleet.condition(NAME, "Placed")["message"]
+    assert fleet.client.get(SERVICES, "front", fleet.namespace)["spec"]["selector"] == {"app": "other"}
+    assert not fleet.pods(NAME), "nothing answers that nobody can reach"
