@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from tools.dashboards.panels import COUNT, NOTHING, SHARE, Query, bars, board, installation, lines, number
+from tools.dashboards.panels import COUNT, DOLLARS, NOTHING, SHARE, Query, bars, board, installation, lines, number
 
 _OPERATOR = 'namespace=~"$operator"'
 _PROMISED = "Verified|RolledBack|Failed"
@@ -101,6 +101,23 @@ def predictions() -> dashboard.Dashboard:
                     "{{reason}}",
                 ),
                 stacked=True,
+                empty=NOTHING,
+            )
+        )
+        .with_panel(
+            lines(
+                "Worth of one more chip",
+                "What one more chip of a pool would be worth an hour, beyond its price, with fleet.mode Auto; "
+                "and, where that is not 0, cycles of an hour in which no plan of the fleet could be made.",
+                DOLLARS,
+                Query(
+                    f"max by (pool) (rightpool_operator_chip_worth_dollars_per_hour{{{_OPERATOR}}})",
+                    "{{pool}}",
+                ),
+                Query(
+                    f"sum(increase(rightpool_operator_fleet_plan_fallbacks_total{{{_OPERATOR}}}[1h])) > 0",
+                    "plans that failed",
+                ),
                 empty=NOTHING,
             )
         )

@@ -53,6 +53,7 @@ class PolicyConditionType(StrEnum):
 
     READY = "Ready"  # the policy can be read, and holds
     TRUSTED = "Trusted"  # no pattern of failed moves holds back the fleet
+    PLANNING = "Planning"  # the plan of the fleet is made; set once it has failed
 
 
 class Reason(StrEnum):
@@ -177,6 +178,8 @@ class Reason(StrEnum):
     UNCERTAIN_SAVING = "UncertainSaving"  # the saving is likely, but not certain enough for a move
     POOL_SUSPECTED = "PoolSuspected"  # too many of the last moves to that pool had to be rolled back
     POOL_UNPROVEN = "PoolUnproven"  # as many as may try that pool, or double its use, are under way
+    FLEET_PLANNED = "FleetPlanned"  # chips are shared out by the plan of the fleet again
+    FLEET_PLAN_FAILED = "FleetPlanFailed"  # a defect: chips are shared out greedily
     FLEET_GAINS = "FleetGains"  # the fleet gains more by the move than its restart costs
     RESTARTS_OFTEN = "RestartsOften"  # restarts for others have taken their share of the job's time
     OUTBID = "Outbid"  # other jobs gain more from the chips

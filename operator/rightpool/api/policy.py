@@ -27,10 +27,15 @@ class CircuitBreaker(ApiModel):
 
 
 class FleetPlanning(ApiModel):
-    """How chips that several moves want are shared out."""
+    """How chips that several jobs want are shared out."""
 
     mode: FleetMode = FleetMode.OFF
-    """Auto: to the moves that save most together. Off: to one move after another, the one that saves most first."""
+    """Auto: to the starts and moves that are worth most together, also by chips of jobs that give way. Off: to one
+    after another, starts first, then the move that saves most."""
+
+    max_wait: Annotated[Duration, a_second_or_more("1h")] = Field(default="1h", validate_default=True)
+    """How long a job without a place may be passed over for what others gain, with mode Auto. After that it comes
+    before all that have not waited for so long."""
 
 
 class PlacementPolicySpec(ApiModel):
@@ -60,17 +65,17 @@ class PlacementPolicySpec(ApiModel):
     """Stops moves where too many of the last ones had to be rolled back: to a pool, to a chip, or all."""
 
     fleet: FleetPlanning = Field(default_factory=FleetPlanning)
-    """How chips that several moves want are shared out."""
+    """How chips that several jobs want are shared out."""
 
 
 class ChipWorth(ApiModel):
-    """What chips of a pool are worth that several moves want."""
+    """What chips of a pool are worth that several jobs want."""
 
     pool: str
     """AcceleratorPool."""
 
     per_chip_hour: Money
-    """Dollars that one more chip would save the fleet an hour."""
+    """Dollars an hour that one more chip would be worth to the fleet, beyond its price."""
 
 
 class PlacementPolicyStatus(ApiModel):
@@ -82,7 +87,7 @@ class PlacementPolicyStatus(ApiModel):
     chips: Annotated[list[ChipWorth], Field(max_length=MAX_WORTHS, exclude_if=not_, json_schema_extra=ATOMIC)] = Field(
         default_factory=list
     )
-    """Pools of which moves want more chips than are free, the dearest first, with fleet.mode Auto."""
+    """Pools of which more chips are wanted than there are, the dearest first, with fleet.mode Auto."""
 
     conditions: list[Condition] = Field(default_factory=list, max_length=8, json_schema_extra=LIST_OF_CONDITIONS)
-    """Ready, Trusted."""
+    """Ready, Trusted; Planning from the first plan of the fleet that failed."""

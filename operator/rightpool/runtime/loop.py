@@ -260,13 +260,14 @@ class Planner:
             self._spot = self._spot.after(observed.values(), uses, now)
             uses = self._spot.to_keep(uses)
             parts.pool_publisher.publish(inventory, now, limits.outcomes, against, self._closed, uses)
-            parts.policy_publisher.publish(stored_policy, limits.stop, now, made.allocation.choice.prices)
+            parts.policy_publisher.publish(stored_policy, limits.stop, now, made.allocation.choice)
         parts.books.cycle(stored, observed, assessments, now)
         self._metrics_recorder.fleet(
             (observed.get(key, job.job) for key, job in stored.items()),
             len(pools),
             now,
             breaker_open=limits.stop is not None,
+            choice=made.allocation.choice,
         )
         return moving
 

@@ -142,6 +142,18 @@ class OperatorMetrics:
             "1 while moves are stopped because too many of the last ones had to be undone.",
             registry=self.fleet.gauges,
         )
+        self.fallbacks = Counter(
+            "rightpool_operator_fleet_plan_fallbacks",
+            "Cycles in which the plan of the fleet failed, and chips went to one job after another.",
+            registry=self.registry,
+        )
+        self.worth = Gauge(
+            "rightpool_operator_chip_worth_dollars_per_hour",
+            "What one more chip of a pool would be worth to the fleet, beyond its price; of pools that are wanted more "
+            "than there are chips of.",
+            ["pool"],
+            registry=self.fleet.gauges,
+        )
         self.migrating = Gauge(
             "rightpool_operator_migrations_in_progress",
             "Migrations under way, by phase.",

@@ -9,6 +9,8 @@ from functools import cache
 from typing import Final
 
 from rightpool.api.action import Action
+from rightpool.api.policy import MAX_WORTHS
+from rightpool.planning.allocate.allocator import NOTHING_CHOSEN, Choice
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
@@ -65,8 +67,11 @@ class MetricsRecorder:
                     extra={"job": str(after.key), "evidence": entry.message},
                 )
 
-    def fleet(self, jobs: Iterable[Job], pools: int, now: float, *, breaker_open: bool) -> None:
-        """Set the metrics of the whole fleet. `now`: Unix seconds, up to which is counted what moves have saved."""
+    def fleet(
+        self, jobs: Iterable[Job], pools: int, now: float, *, breaker_open: bool, choice: Choice = NOTHING_CHOSEN
+    ) -> None:
+        """Set the metrics of the whole fleet. `now`: Unix seconds, up to which is counted what moves have saved.
+        choice: how the chips were shared out."""
         metrics = self._metrics
         counted: Counter[str] = Counter(dict.fromkeys(STATES, 0))
         phases: Counter[str] = Counter()
@@ -88,6 +93,10 @@ class MetricsRecorder:
         metrics.spent.set(hourly)
         metrics.saved.set(saved)
         metrics.breaker_open.set(breaker_open)
+        metrics.fallbacks.inc(choice.failure is not None)
+        metrics.worth.clear()
+        for pool, price in choice.dearest(MAX_WORTHS):
+            metrics.worth.labels(pool).set(price)
         metrics.potential_savings.set(offered)
         metrics.fleet.measured = True
 

@@ -22,7 +22,8 @@ UNITLESS = (
     "rightpool_operator_telemetry_up",
     "rightpool_operator_circuit_breaker_open",
 )
-BOUNDED = {"phase", "state", "action", "reason", "outcome", "result", "command", "side"}
+# pool: of the dearest alone.
+BOUNDED = {"pool", "phase", "state", "action", "reason", "outcome", "result", "command", "side"}
 
 
 def collectors() -> list[MetricWrapperBase]:

@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 
-from rightpool.api.conditions import ConditionType, PoolConditionType, Reason
+from rightpool.api.conditions import ConditionType, PolicyConditionType, PoolConditionType, Reason
 from rightpool.planning.offers.rejection import RejectionReason
 
 from .pages import DOCS, ROOT, headings
 
 PAGE = DOCS / "troubleshooting.md"
-CONDITIONS = {str(kind) for kind in (*ConditionType, *PoolConditionType)}
+CONDITIONS = {str(kind) for kind in (*ConditionType, *PolicyConditionType, *PoolConditionType)}
 
 
 def test_every_condition_has_a_section() -> None:

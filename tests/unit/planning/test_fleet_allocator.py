@@ -16,6 +16,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.policy import FleetPlanning
 from rightpool.cli.decider import Decider
 from rightpool.hardware.pool import Pool
+from rightpool.planning.allocate import fleet_allocator
 from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.plan import Plan
@@ -197,3 +198,45 @@ def test_restarts_for_others_take_a_share_of_its_time_and_no_number_in_its_life(
     old, young = wide(history=tuple(gave)), wide(history=tuple(gave), created_at=NOW - 9000.0)
     assert by_fleet(old, new()).assessments[old.key].decision.reason is Reason.FLEET_GAINS
     assert by_fleet(young, new()).assessments[young.key].decision.reason is not Reason.FLEET_GAINS
+
+
+def test_whoever_has_waited_for_too_long_is_passed_over_no_more() -> None:
+    """Two want the same chips, and one of them is worth more by far."""
+    narrow = {"minChips": 1, "maxChips": 1, "batch": "Global"}
+    many = [fresh(f"small-{number}", spec(chips=1, elasticity=narrow), created_at=NOW - 60.0) for number in range(8)]
+    whole = spec(chips=8, elasticity={"minChips": 8, "maxChips": 8, "batch": "Global"})
+
+    def starts(waited: float) -> set[str]:
+        made = by_fleet(*many, fresh("large", whole, created_at=NOW - waited), free=8)
+        return {key.name for key, one in made.assessments.items() if one.decision.action is Action.START}
+
+    assert starts(30.0) == {one.key.name for one in many}
+    assert starts(2.0 * 3600.0) == {"large"}
+
+
+# --- when it fails ---------------------------------------------------------------------------------------------------
+
+
+def crashes(*args: object, **kwargs: object) -> None:
+    raise FloatingPointError("a solver that crashes")
+
+
+@pytest.mark.parametrize("where", ["shared_out", "Market"])
+def test_where_no_plan_is_made_greedy_stands_in_and_says_so(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    monkeypatch.setattr(fleet_allocator, where, crashes)
+    made = plan(contested(), allocator=FleetAllocator())
+    assert targets(made) == targets(plan(contested(), allocator=GREEDY))
+    assert made.allocation.choice.failure == "FloatingPointError: a solver that crashes"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("HiGHS"), MemoryError()])
+def test_a_solver_that_crashes_or_finds_nothing_costs_no_more_than_the_last_exchange(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(*args: object, **kwargs: object) -> None:
+        raise error
+
+    monkeypatch.setattr("scipy.optimize.milp", fails)
+    choice = plan(contested(), allocator=FleetAllocator()).allocation.choice
+    assert choice.failure is None or choice.failure.startswith(type(error).__name__)
+    assert choice.grants

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
@@ -176,3 +177,36 @@ def test_a_job_of_which_nothing_is_known_stays_where_it_is() -> None:
     known = stake("one", {(A, 1): float("nan"), (B, 1): float("nan")}, here=0, started=True)
     plan = shared_out(Market(PLACES, [known, stake("none", {})], {A: 2, B: 2}), {})
     assert plan.places == {known.key: Placement(A, 1, 1)}
+
+
+ODD = st.sampled_from([float("nan"), float("inf"), -float("inf"), -1.0, 0.0, 1e-300, 1e300, 1.0])
+
+
+@given(st.lists(st.tuples(ODD, ODD, ODD, ODD, ODD, st.booleans()), min_size=1, max_size=4))
+@settings(max_examples=150, deadline=None)
+def test_numbers_that_make_no_sense_leave_out_an_option_and_nothing_else(
+    odd: list[tuple[float, float, float, float, float, bool]],
+) -> None:
+    sane = stake("sane", {(A, 1): 1.0, (A, 2): 1.9}, here=0, started=True)
+    stakes = [sane, stake("waits", {(B, 1): 1.0})]
+    for number, (rate, price, left, value, restart, runs) in enumerate(odd):
+        made = stake(f"odd-{number}", {(A, 1): 1.0, (A, 2): 1.0}, here=0 if runs else NOTHING, started=runs)
+        stakes.append(
+            replace(
+                made,
+                rates=np.array([1.0, rate]),
+                prices=np.array([1.0, price]),
+                left=np.array([1.0, left]),
+                value=value,
+                restart=restart,
+            )
+        )
+    chips = {A: 6, B: 1}
+    plan = shared_out(Market(PLACES, stakes, chips), {})
+    used: Counter[str] = Counter()
+    for place in plan.places.values():
+        if place is not None:
+            used[place.pool] += place.chips
+    assert all(used[pool] <= chips[pool] for pool in chips)
+    assert plan.places[JobKey("team", "waits")] == Placement(B, 1, 1), "nobody else wants those chips"
+    assert all(np.isfinite(price) and price >= 0.0 for price in plan.prices.values()) and np.isfinite(plan.worth)

@@ -11,6 +11,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound
 from rightpool.cluster.resources import PLACEMENT_POLICIES
+from rightpool.planning.allocate.allocator import Choice
 from rightpool.planning.offers.evidence import BreakerOpen, Limit
 from rightpool.reporting.events import Event
 from rightpool.reporting.stored_policy import StoredPolicy
@@ -110,13 +111,13 @@ def test_chips_that_moves_want_have_their_worth_at_the_policy_while_they_do() ->
     server = Server(GOOD)
     publisher = server.publisher()
     stored = StoredPolicy.of(GOOD)
-    assert publisher.publish(stored, None, NOW, {"b": 1.004, "a": 2.5})
+    assert publisher.publish(stored, None, NOW, Choice(prices={"b": 1.004, "a": 2.5}))
     assert server.body["status"]["chips"] == [
         {"pool": "a", "perChipHour": "2.50"},
         {"pool": "b", "perChipHour": "1.00"},
     ]
     stored = StoredPolicy.of(server.body)
-    assert not publisher.publish(stored, None, NOW + 10, {"a": 2.5, "b": 1.0})
+    assert not publisher.publish(stored, None, NOW + 10, Choice(prices={"a": 2.5, "b": 1.0}))
     assert publisher.publish(stored, None, NOW + 20)
     assert "chips" not in server.body["status"]
 
@@ -135,3 +136,14 @@ def test_a_status_that_is_refused_is_tried_once_a_minute(error: ClusterError, ca
         assert not server.publish(publisher, now=NOW + second)
     assert server.writes == 2 and server.events == []
     assert sum("spec.startDeadline" in line for line in caplog.messages) == 1
+
+
+def test_a_plan_of_the_fleet_that_fails_is_said_at_the_policy_and_so_is_its_end() -> None:
+    server = Server(GOOD)
+    publisher = server.publisher()
+    assert publisher.publish(StoredPolicy.of(GOOD), None, NOW, Choice(failure="ValueError: no numbers"))
+    status, reason, message = server.condition("Planning")
+    assert (status, reason) == ("False", "FleetPlanFailed") and "ValueError: no numbers" in message
+    assert publisher.publish(StoredPolicy.of(server.body), None, NOW + 10)
+    assert server.condition("Planning")[:2] == ("True", "FleetPlanned")
+    assert server.statements() == [("FleetPlanFailed", True), ("FleetPlanned", False)]

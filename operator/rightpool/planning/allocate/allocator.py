@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.market import Stake
@@ -111,6 +111,16 @@ class Choice:
     prices: Mapping[str, float] = field(default_factory=dict)
     """Dollars an hour that one more chip of a pool would be worth to the fleet beyond its list price; of pools alone in
     which it would be worth something."""
+    failure: str | None = None
+    """Why the greedy allocation stands in for one that should have been made; None where it does not."""
+
+    def dearest(self, most: int) -> list[tuple[str, float]]:
+        """The pools with the highest prices, the dearest first."""
+        return sorted(self.prices.items(), key=lambda one: (-one[1], one[0]))[:most]
+
+
+NOTHING_CHOSEN: Final = Choice()
+"""Nobody is served."""
 
 
 class Allocator(Protocol):

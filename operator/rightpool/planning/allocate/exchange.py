@@ -17,7 +17,9 @@ from rightpool.prediction.columns import Floats, Ints
 
 MOST_JOBS: Final = 300
 """Those with the closest choice, where more are open."""
+# Of the search, and seconds after which it is given up, however slow the machine is.
 _NODES: Final = 20_000
+_SECONDS: Final = 5.0
 
 
 def exchanged(program: AllocationProgram, found: Priced) -> Ints:
@@ -90,7 +92,7 @@ def _solved(program: AllocationProgram, jobs: Ints, columns: Ints, free: Floats)
         constraints=LinearConstraint(matrix, least, most),
         integrality=np.ones(count),
         bounds=Bounds(0.0, 1.0),
-        options={"mip_rel_gap": CLOSE, "node_limit": _NODES},
+        options={"mip_rel_gap": CLOSE, "node_limit": _NODES, "time_limit": _SECONDS},
     )
     if solution.x is None:
         return None

@@ -7,6 +7,7 @@ jobs that start and moves that save, at once: somebody gets its second choice wh
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.allocator import AllocationProblem, Ask, Choice, Grant, MarketMembers
@@ -21,7 +22,15 @@ class FleetAllocator:
     __slots__ = ()
 
     def share(self, problem: AllocationProblem, before: Choice | None) -> Choice:
-        """The placements that are worth most together; who wants what nobody else does gets what it wants most."""
+        """The placements that are worth most together. Where they can't be found, by a defect or by what a library
+        does, greedy stands in and the choice says why: no job is lost for want of a plan."""
+        try:
+            return self._shared(problem, before)
+        except Exception as error:
+            return replace(GreedyAllocator().share(problem, before), failure=f"{type(error).__name__}: {error}")
+
+    def _shared(self, problem: AllocationProblem, before: Choice | None) -> Choice:
+        """Who wants what nobody else does gets what it wants most."""
         asks = sorted(problem.asks.values(), key=greedy_turn)
         members = problem.members()
         asking = [stake.key for stake in members.stakes if stake.key in problem.asks]

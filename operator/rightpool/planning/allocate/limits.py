@@ -203,7 +203,7 @@ def job_limit(
     if intent is Intent.LEAVE:
         return None
     lets = job.spec.adaptation.gives_way is GivingWay.MOVE and policy.fleet.mode is FleetMode.AUTO
-    if lets and restart is not None:
+    if lets and restart is not None and intent is Intent.SAVE:
         return fleet_move_limit(job, restart, policy, now)
     adaptation, state = job.spec.adaptation, job.state
     repairs = intent is Intent.REPAIR and adaptation.max_moves > 0

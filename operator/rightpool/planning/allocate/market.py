@@ -17,6 +17,11 @@ from rightpool.prediction.columns import Bools, Floats, Ints, floats
 
 NOTHING: Final = -1
 """In place of an option: none."""
+# What is beyond these is no number of a job: dollars an hour, units of work a second, seconds. Where a rate or a price
+# is so, the option is not known; a restart that is takes longer than anything is worth.
+_MOST_DOLLARS: Final = 1e12
+_RATES: Final = (1e-9, 1e15)
+_LONGEST: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,23 +127,27 @@ class Market:
         job = np.repeat(np.arange(len(given)), counts)
         options = np.concatenate([stake.places for stake in given]) if given else np.zeros(0, dtype=np.int64)
         price = _joined([stake.prices for stake in given])
+        priced = _within(price, 0.0, _MOST_DOLLARS)
+        price = np.where(priced, price, 0.0)
         order = np.lexsort((price, sizes[options], pools[options], job))
         self.job, self.options, self.prices = job, options[order], price[order]
         self.pool, self.size = pools[self.options], sizes[self.options]
-        rates = _joined([stake.rates for stake in given])[order]
-        self.rates = np.where(np.isfinite(rates) & (rates > 0.0), rates, 0.0)
+        rates = _joined([stake.rates for stake in given])
+        self.rates = np.where(priced & _within(rates, *_RATES), rates, 0.0)[order]
         left = _joined([stake.left for stake in given])[order]
-        self.left = np.where(np.isfinite(left), left, np.inf)
+        self.left = np.where(_within(left, 0.0, _LONGEST), left, np.inf)
         self.first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         where = np.array([stake.here for stake in given], dtype=np.int64)
         rows = np.flatnonzero(self.options == where[job])
         self.here = np.full(len(given), NOTHING, dtype=np.int64)
         self.here[job[rows]] = rows
         self.runs = self.here != NOTHING
-        self.value = floats([stake.value for stake in given])
+        value, restart = floats([stake.value for stake in given]), floats([stake.restart for stake in given])
+        self.value = np.where(_within(value, 0.0, _MOST_DOLLARS), value, 0.0)
         self.started = np.array([stake.started for stake in given], dtype=np.bool_)
-        self.restart = floats([stake.restart for stake in given])
-        self.changes = floats([stake.changes for stake in given])
+        self.restart = np.where(_within(restart, 0.0, _LONGEST), restart, _LONGEST)
+        changes = floats([stake.changes for stake in given])
+        self.changes = np.where(_within(changes, 0.0, _LONGEST), changes, 0.0)
 
     def placements(self, choice: Ints) -> dict[JobKey, Placement | None]:
         """What each job gets. choice: an option a job; NOTHING: none."""
@@ -147,6 +156,13 @@ class Market:
             key: None if place == NOTHING else self.places[place]
             for key, place in zip(self.keys, chosen.tolist(), strict=True)
         }
+
+
+def _within(values: Floats, least: float, most: float) -> Bools:
+    """Which of them can be so at all. NaN can't."""
+    with np.errstate(invalid="ignore"):
+        within: Bools = (values >= least) & (values <= most)
+    return within
 
 
 def _joined(columns: list[Floats]) -> Floats:

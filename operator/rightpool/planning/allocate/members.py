@@ -40,6 +40,8 @@ _LEAST_VALUE: Final = 0.1
 _SCALING: Final = 0.8
 # What each later choice is worth of the one before.
 _LATER: Final = 0.98
+# What counts above all others that do not wait for too long counts so many times.
+_PASSED_OVER: Final = 1000.0
 
 
 def members_of(
@@ -52,7 +54,7 @@ def members_of(
     """Whose chips are shared out by what they are worth: of who starts, whose move saves, and who gives way. An offer
     that does not fit the nodes of a pool, though it has enough chips, is none. alone: what each job would get by
     itself."""
-    book = _Book(fleet.now, fleet.policy.start_deadline.total_seconds())
+    book = _Book(fleet.now, fleet.policy)
     free = {name: sum(room.free(name).values()) for name in fleet.pools}
     for job in fleet.jobs.values():
         book.add_leaving(job)
@@ -119,11 +121,13 @@ _LEAVES: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING})
 class _Book:
     """Members in the making."""
 
-    __slots__ = ("_chips", "_now", "_number", "_patience", "_stakes")
+    __slots__ = ("_chips", "_longest", "_now", "_number", "_patience", "_stakes")
 
-    def __init__(self, now: float, patience: float) -> None:
-        """now: Unix seconds. patience: seconds after which a job that waits counts twice."""
-        self._now, self._patience = now, patience
+    def __init__(self, now: float, policy: PlacementPolicySpec) -> None:
+        """now: Unix seconds."""
+        # A job that waits counts twice after that, and above all others after the longest wait.
+        self._now, self._patience = now, policy.start_deadline.total_seconds()
+        self._longest = policy.fleet.max_wait.total_seconds()
         self._number: dict[Placement, int] = {}
         self._stakes: list[Stake] = []
         self._chips: dict[str, int] = {}
@@ -158,7 +162,7 @@ class _Book:
                 # The order of its offers has their prices in it.
                 prices=np.zeros(len(worth)),
                 left=SHORTEST_HORIZON_SECONDS / floats(worth),
-                value=hourly * (1.0 + waited / self._patience),
+                value=hourly * (1.0 + waited / self._patience) * (_PASSED_OVER if waited > self._longest else 1.0),
             )
         )
 

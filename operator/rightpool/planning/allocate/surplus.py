@@ -47,7 +47,7 @@ def surplus(market: Market) -> Floats:
 
 def _costs(market: Market, value: Floats) -> Floats:
     """Of a unit of work, at each option."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(market.rates > 0.0, (value[market.job] + market.prices) / market.rates, np.inf)
 
 
