@@ -42,6 +42,8 @@ class PodRequest:
     """None for an empty one."""
     accepted: Container[int] = (200,)
     """The status codes that are an answer; any other is a failure."""
+    port: int | None = None
+    """None for that of the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class PodClient:
         return outcomes
 
     def _read(self, request: PodRequest, read: Callable[[str], V]) -> V:
-        return read(exchange(request, self._port, self._seconds, self._largest_body))
+        return read(exchange(request, request.port or self._port, self._seconds, self._largest_body))
 
 
 class Incoming(io.RawIOBase):
@@ -144,7 +146,7 @@ def answer_of(incoming: Incoming, accepted: Container[int], largest_body: int) -
     """The text of the answer that a connection brings. Raises RequestFailed, HTTPException or OSError."""
     with http.client.HTTPResponse(incoming) as response:  # type: ignore[arg-type]  # of a socket it uses makefile alone
         response.begin()
-        incoming.limit = largest_body + 1
+        incoming.limit = largest_body + 1 + (response.chunked and largest_body + _LARGEST_HEAD)
         if response.status not in accepted:
             excerpt = response.read(_EXCERPT).decode("utf-8", "replace").strip()
             raise RequestFailed(f"HTTP {response.status} {response.reason[:_EXCERPT]!r}: {excerpt!r}")
@@ -156,11 +158,15 @@ def answer_of(incoming: Incoming, accepted: Container[int], largest_body: int) -
 
 
 def _body(response: http.client.HTTPResponse, largest: int) -> bytes:
-    # The sidecar sends its answers whole and plain. What would have to be decoded is not read.
-    if "transfer-encoding" in response.headers or response.headers.get("content-encoding", "identity") != "identity":
+    # Plain was asked for. Servers may send their answers in chunks.
+    transfer = "transfer-encoding" in response.headers and not response.chunked
+    if transfer or response.headers.get("content-encoding", "identity") != "identity":
         raise RequestFailed("the answer is encoded")
-    expected = response.length  # None where the end of the connection ends the body
-    body = b"" if expected is not None and expected > largest else response.read(largest + 1)
+    expected = response.length  # None where the end of the connection ends the body, or a chunk does
+    try:
+        body = b"" if expected is not None and expected > largest else response.read(largest + 1)
+    except http.client.IncompleteRead:
+        raise RequestFailed("the answer was cut off") from None
     if len(body) > largest or (expected or 0) > largest:
         raise RequestFailed(f"the answer is larger than {largest} bytes")
     if expected is not None and len(body) < expected:

@@ -44,7 +44,9 @@ def test_other_answers_are_no_page(status: int) -> None:
         (b"", "without an answer"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP"),
         (b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\nshort\n", "cut off"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", "encoded"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n\x1f\x8b", "encoded"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\na", "cut off"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"8000\r\n" + b"x" * 32768, "cut off|larger than"),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b", "encoded"),
         (b"HTTP/1.1 200 OK\r\n\r\n\xff\xfe", "not text"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 20000 + b"\r\n\r\n", "not HTTP"),
@@ -60,6 +62,14 @@ def test_answers_that_can_not_be_used(answer: bytes, words: str) -> None:
 
     with raw_server(talk) as port, pytest.raises(RequestFailed, match=words):
         get(port)
+
+
+def test_an_answer_in_chunks() -> None:
+    def talk(connection: socket.socket, _: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\na \r\n2\r\n1\n\r\n0\r\n\r\n")
+
+    with raw_server(talk) as port:
+        assert get(port) == "a 1\n"
 
 
 def test_a_page_without_end() -> None:

@@ -10,10 +10,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import reduce
+from typing import Final
 
 from rightpool.api.value_object import value_object
 from rightpool.profiles.latency import Between, Distribution
 from rightpool.profiles.sample import Quality
+
+_JITTER: Final = 0.05  # of the time between two readings: that much is no reason to give up whole numbers
 
 
 class RequestCounter(StrEnum):
@@ -86,6 +89,12 @@ class ServerCounts:
             {name: value + other.levels[name] for name, value in self.levels.items() if name in other.levels},
             self.derived | other.derived,
         )
+
+    def scaled(self, factor: float) -> ServerCounts:
+        """So many times as much of all that is counted."""
+        counters = {name: value * factor for name, value in self.counters.items()}
+        times = {name: one.scaled(factor) for name, one in self.times.items()}
+        return ServerCounts(counters, times, self.levels, self.derived)
 
     def ratio(self, of: RequestCounter, over: RequestCounter) -> float | None:
         """None where one of them is unknown, or there was nothing to divide by."""
@@ -183,13 +192,13 @@ def added(windows: Sequence[ServedWindow]) -> ServedWindow | None:
     return reduce(ServedWindow.together, windows) if windows else None
 
 
-def window_of(grown: Iterable[tuple[float, ServerCounts]], at: float, replicas_expected: int) -> ServedWindow | None:
+def window_of(grown: Iterable[tuple[float, ServerCounts]], at: float, expected: int) -> ServedWindow | None:
     """The window of a Revision from its replicas: of each, the seconds between its readings and what came in them.
-    None where none was read twice. Readings of one cycle lie close together, so the window is as long as they are in
-    the mean."""
+    None where none was read twice. Its length is their mean; a replica that was read over more or less of the time
+    counts by its rate. expected: how many take requests."""
     read = list(grown)
     if not read:
         return None
-    counts = reduce(ServerCounts.plus, (counts for _, counts in read))
     seconds = math.fsum(seconds for seconds, _ in read) / len(read)
-    return ServedWindow(at, seconds, counts, len(read), len(read) >= replicas_expected)
+    scaled = (counts if abs(own / seconds - 1) <= _JITTER else counts.scaled(seconds / own) for own, counts in read)
+    return ServedWindow(at, seconds, reduce(ServerCounts.plus, scaled), len(read), len(read) >= expected)

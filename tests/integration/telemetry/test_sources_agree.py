@@ -397,7 +397,7 @@ def test_targets_that_are_no_longer_scraped_become_stale_and_missing(
     sample = sample_of(prometheus, targets, "steady")
     assert sample is None or sample.at <= stopped
     eventually(lambda: sample_of(prometheus, targets, "steady") is None)
-    repeated = prometheus._prometheus.custom_query('rightpool_steps_total{profiledjob="steady"}')
+    repeated = prometheus._prometheus._prometheus.custom_query('rightpool_steps_total{profiledjob="steady"}')
     assert repeated, "Prometheus itself still shows the old values"
     eventually(lambda: prometheus.read(targets, time.time()) == TelemetryReading())
     assert [value for _, value in rows_of(repeated)] == [pytest.approx(40, abs=2)] * len(repeated)

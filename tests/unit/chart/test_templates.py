@@ -111,16 +111,20 @@ def test_the_profilers_are_scraped_by_the_contract(helm: Helm) -> None:
     spec = one(helm.render(EVERYTHING), "PodMonitor", "rightpool-profilers")["spec"]
     assert spec["selector"]["matchExpressions"] == [{"key": contract.LABEL_JOB, "operator": "Exists"}]
     assert spec["namespaceSelector"] == {"any": True}
-    (endpoint,) = spec["podMetricsEndpoints"]
-    assert endpoint["port"] == contract.SIDECAR_PORT_NAME
-    assert endpoint["honorLabels"] is False
+    sidecar, server = spec["podMetricsEndpoints"]
+    assert (sidecar["port"], server["port"]) == (contract.SIDECAR_PORT_NAME, "metrics")
     meta = "__meta_kubernetes_pod_label_"
-    assert {rule["targetLabel"]: rule["sourceLabels"] for rule in endpoint["relabelings"]} == {
-        "namespace": ["__meta_kubernetes_namespace"],
-        "pod": ["__meta_kubernetes_pod_name"],
-        "profiledjob": [meta + contract.LABEL_JOB.replace(".", "_").replace("/", "_")],
-        "revision": [meta + contract.LABEL_REVISION.replace(".", "_").replace("/", "_")],
-    }
+    for endpoint in (sidecar, server):
+        assert endpoint["honorLabels"] is False
+        assert {rule["targetLabel"]: rule["sourceLabels"] for rule in endpoint["relabelings"]} == {
+            "namespace": ["__meta_kubernetes_namespace"],
+            "pod": ["__meta_kubernetes_pod_name"],
+            "profiledjob": [meta + contract.LABEL_JOB.replace(".", "_").replace("/", "_")],
+            "revision": [meta + contract.LABEL_REVISION.replace(".", "_").replace("/", "_")],
+        }
+    # A server's page is its user's: it must not say what a profiler says.
+    (dropped,) = server["metricRelabelings"]
+    assert (dropped["action"], dropped["regex"]) == ("drop", "rightpool_.*")
 
 
 def test_watched_namespaces_bound_rights_scrapes_and_traffic(helm: Helm) -> None:

@@ -96,9 +96,9 @@ def _edge(text: str) -> float:
         return math.nan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ServerDialect:
-    """How one kind of server names what it counts."""
+    """How one kind of server names what it counts. There is one object of each."""
 
     name: str
     """As in spec.workload.server.metrics.dialect."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from rightpool.profiles.served import RequestCounter as Counter
@@ -260,6 +261,7 @@ def spoken(names: Iterable[str]) -> ServerDialect | None:
     return next((one for one in DIALECTS if one.speaks(found)), None)
 
 
+@lru_cache(maxsize=1024)
 def histogram_dialect(seconds: str, requests: str = "", errors: str = "", unit: float = 1.0) -> ServerDialect:
     """Any server's, by the names of its series. seconds: the histogram, without _bucket. requests: their counter; the
     histogram's count where it is empty. unit: of the histogram, in a second."""
