@@ -10,6 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from rightpool import contract
 from rightpool.runtime.metrics import CHARGED, CHARGED_BY, JOB_FIGURES, JOB_FIGURES_BY, OperatorMetrics
 from rightpool_profiler.exposition import Sample, render
+from tools.chartdocs import dialects
 
 _OF_THE_PROFILER_ITSELF: Final = "rightpool_profiler_datagrams_total"
 
@@ -48,6 +49,8 @@ def page() -> str:
             "| metric | type | meaning |",
             "|---|---|---|",
             *jobs,
+            dialects.HEAD,
+            *dialects.rows(),
             "",
         ]
     )

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from rightpool.planning.jobs.job import JobKey
+from rightpool.profiles.demand import Demanded, DemandRecord
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import ServedWindow
+from rightpool.telemetry.demand_history import demand_queries, past_demand
 from rightpool.telemetry.prometheus import PrometheusQueries
 from rightpool.telemetry.server_pages import PageProblem, ServerReading, ServerTarget
 from rightpool.telemetry.server_queries import ServerQueries
@@ -79,3 +82,32 @@ def test_a_prometheus_that_is_gone(tmp_path: Path) -> None:
     reading = reader.read_servers([ServerTarget(KEY, (("a", "10.0.0.1"),), 1, "/", None, 15.0)], time.time())
     assert (reading.up, reading.failures[KEY].problem) == (False, PageProblem.UNREACHABLE)
     reader.close()
+
+
+def test_what_prometheus_still_has_fills_the_record_of_a_restarted_operator(fleet: Fleet) -> None:
+    started = time.time()
+
+    def grown() -> str:
+        requests = int(RATE * (time.time() - started))
+        return bento(requests, probes=7 * requests)
+
+    for pod in ("a", "b"):
+        fleet.pod(labels(KEY, pod), Page(lambda _: grown()))
+    fleet.start()
+    prometheus = PrometheusQueries(fleet.url)
+    bentoml = dialect_named("BentoML")
+    assert bentoml is not None
+    queries = demand_queries(bentoml, JobKey(KEY.namespace, KEY.job), scrape_interval=2.5)
+    assert queries.keys() == {Demanded.REQUESTS}
+
+    def full() -> bool:
+        """A count of a time in which both were scraped all along."""
+        counts = past_demand(prometheus, queries, started + 30, time.time()).get(Demanded.REQUESTS, {})
+        return len(counts) >= 2
+
+    eventually(full)
+    record = DemandRecord()
+    for demanded, counts in past_demand(prometheus, queries, started + 30, time.time()).items():
+        record.fill(demanded, counts)
+    assert record.peak(time.time()) == pytest.approx(2 * RATE, rel=0.25)
+    prometheus.close()
