@@ -28,21 +28,8 @@ _CLIENTS_CALL: Final = "must not change, since clients call it: delete this Prof
 class Replicas(ApiModel):
     """How many pods answer."""
 
-    model_config = ConfigDict(
-        json_schema_extra=validations(
-            Rule(
-                "!has(self.max) || self.min <= self.max",
-                "must be at most max: lower it, or raise max",
-                field=".min",
-            )
-        )
-    )
-
     min: int = Field(default=1, ge=1, le=MAX_REPLICAS)
-    """Fewest pods."""
-
-    max: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
-    """Most pods. Default: as many as `min`."""
+    """As many pods. An edit scales the Deployment where it is."""
 
 
 class ServerMetrics(ApiModel):
@@ -139,11 +126,6 @@ class ServerWorkload(ApiModel):
     def replicas(self) -> int:
         """Pods at the start."""
         return self.scale.min
-
-    @property
-    def most_replicas(self) -> int:
-        """The most pods, with the default worked out."""
-        return self.scale.max or self.scale.min
 
 
 _NO_SERVER: Final = "!has(self.workload) || !has(self.workload.server)"

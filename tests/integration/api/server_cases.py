@@ -48,13 +48,6 @@ SERVER_CASES: Final = (
         "must have a readinessProbe in one container, or requests would come in before it can answer: add it",
     ),
     Case(
-        "more replicas at least than at most",
-        SERVER,
-        {f"{_S}.replicas": {"min": 3, "max": 2}},
-        f"{_S}.replicas.min",
-        "must be at most max: lower it, or raise max",
-    ),
-    Case(
         "a server's restart policy",
         SERVER,
         {f"{_S}.template.spec.restartPolicy": "Never"},

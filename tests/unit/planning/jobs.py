@@ -36,6 +36,8 @@ from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 from rightpool.reporting.decision_texts import decision_text
+from rightpool.workloads.kinds.registry import pod_sets_of
+from rightpool.workloads.pod_set import scaled_of
 from tests.unit.prediction.fixtures import A10G, A100, TPU, profile
 
 GREEDY = GreedyAllocator()
@@ -66,7 +68,7 @@ def fresh(name: str = "job", made: ProfiledJobSpec | None = None, **fields: Any)
     """A job that was never placed."""
     defaults: dict[str, Any] = {"uid": name, "generation": 1, "created_at": NOW - DAY, "workload_hash": "h"}
     made = made or spec()
-    defaults["needs"] = NodeNeeds.of(made.workload.job.template)
+    defaults["needs"] = NodeNeeds.of(scaled_of(pod_sets_of(made.workload)).template)
     given = {name: fields.pop(name) for name in defaults if name in fields}
     return changed(Job(key=JobKey("ns", name), spec=made, **(defaults | given)), **fields)
 

@@ -113,6 +113,8 @@ def _incomplete(job: Job, profile: Profile) -> Statement:
         )
     if awaits_rate(job, profile):
         return Statement("False", Reason.WARMING_UP, "training steps are seen; their rate is not known yet")
+    if job.spec.workload.server is not None:
+        return Statement("False", Reason.PARTIAL_TELEMETRY, "chips are measured; the requests of a server are not yet")
     lacks = _lacks_profiler(job)
     if lacks is not None:
         text = (
