@@ -1,4 +1,8 @@
-"""Why pods of a child can't be made: only the Events of the child say so, which nobody watches."""
+"""Why pods of a child can't be made: only the Events of the child say so, which nobody watches.
+
+Whoever may write Events in the job's namespace can forge them. They say why pods are missing that are missing, so that
+nothing but the job's own message depends on them; how many there are, and how long, costs the operator nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,10 @@ from rightpool.runtime.observe.store import Store
 LATE_SECONDS: Final = 10.0
 """Until pods are missed. Kubernetes makes those of a Job within a second or so."""
 AGAIN_SECONDS: Final = 60.0  # until Events are read again while pods are missing
+EVENTS_READ: Final = 20
+"""At most. A Job has fewer: Kubernetes adds up those that are alike."""
+LONGEST_WORDS: Final = 1024
+"""Characters, as long as an Event's words may be."""
 REQUESTS_PER_CYCLE: Final = 10
 """Others are asked in the next one: where a whole fleet starts, pods come by themselves meanwhile."""
 
@@ -67,9 +75,10 @@ class PodRefusals:
             self._left -= 1
         self._known[job.uid] = _Known(command.revision, self.words(job), self._clock() + AGAIN_SECONDS)
         chosen = f"involvedObject.uid={child.uid},reason=FailedCreate"
-        events = self._client.list_all(EVENTS, child.namespace, fields=chosen)
+        events = self._client.page(EVENTS, child.namespace, fields=chosen, limit=EVENTS_READ).items
         newest = max(events, key=_last_seen, default=None)
-        words = None if newest is None else str(newest.get("message") or "").removeprefix("Error creating: ") or None
+        message = "" if newest is None else str(newest.get("message") or "")
+        words = message.removeprefix("Error creating: ")[:LONGEST_WORDS] or None
         self._known[job.uid] = _Known(command.revision, words, self._clock() + AGAIN_SECONDS)
         self._store.wake()
         return True

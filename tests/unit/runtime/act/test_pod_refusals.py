@@ -87,3 +87,38 @@ def test_who_has_all_pods_is_not_asked_about(world: World) -> None:
     assert not any(isinstance(command, AskWhyUnmade) for command in commands(job))
     revisions = job.observed.revisions
     assert with_unmade(revisions, job.state.revision, "no quota") is revisions
+
+
+def test_forged_events_are_neither_read_to_the_end_nor_kept_whole(world: World) -> None:
+    """A tenant may write as many as he likes, each of a megabyte: they are of his own namespace's job, and no more."""
+    job = started(world)
+    for number in range(5 * pod_refusals.EVENTS_READ):
+        refuse(world, f"forged-{number}", "forged " * 20_000, f"2999-01-15T08:00:{number % 60:02d}Z")
+    read: list[int] = []
+    page = world.cluster.page
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        found = page(*arguments, **options)
+        read.append(len(found.items))
+        return found
+
+    world.cluster.page = counted  # type: ignore[method-assign]
+    world.run(job)
+    world.clock = 11.0
+    world.run(job)
+    words = world.executor.why_unmade(job)
+    assert read == [pod_refusals.EVENTS_READ]
+    assert words is not None and len(words) == pod_refusals.LONGEST_WORDS
+    world.store.observe(PODS, "ADDED", pod())
+    job = world.read()
+    assert with_unmade(job.observed.revisions, job.state.revision, words) is job.observed.revisions
+
+
+def test_an_event_without_a_form_says_nothing(world: World) -> None:
+    job = started(world)
+    world.cluster.put(EVENTS, {"metadata": {"name": "a", "uid": "a"}, "series": None, "message": None})
+    world.cluster.put(EVENTS, {"metadata": {"name": "b", "uid": "b"}, "message": {"no": "text"}, "lastTimestamp": 7})
+    world.run(job)
+    world.clock = 11.0
+    world.run(job)
+    assert len(world.executor.why_unmade(job) or "") <= pod_refusals.LONGEST_WORDS

@@ -19,6 +19,7 @@ from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import Trace
+from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import AlreadyExists, Conflict, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS, SERVICES
 from rightpool.contract import FIELD_MANAGER
@@ -63,6 +64,9 @@ class Cluster:
         if resource in self.absent:
             raise NotFound("no such resource")
         return [copy.deepcopy(body) for (kind, _), body in self.objects.items() if kind is resource]
+
+    def page(self, resource: Resource, namespace: str | None = None, *, limit: int, **_: Any) -> Listing:
+        return Listing(self.list_all(resource, namespace)[:limit], "1", "")
 
     def create(
         self, resource: Resource, body: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False
