@@ -51,6 +51,8 @@ _ACTED_ON: Final = frozenset(
     {"conditions", "placement", "cost", "progress", "interruption", "migration", "pause", "rescue", "moves"}
     | {"ledgerCount", "lastMoveAt"}
 )
+# Characters: an id, with a pool's name and its chips. An annotation may have a quarter of a megabyte.
+_LONGEST_APPROVAL: Final = 512
 _TERMINAL: Final = (ConditionType.COMPLETED.value, ConditionType.FAILED.value)
 
 _PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
@@ -196,7 +198,7 @@ def read_job(
         workload_hash=digest,
         needs=needs,
         variants=variants,
-        approved=None if approved is None else str(approved).strip(),
+        approved=None if approved is None else str(approved).strip()[:_LONGEST_APPROVAL],
         releasing=spec.workload_ref is not None and ANNOTATION_RELEASE in annotations,
         trace_request=None if traced is None else read_request(str(traced)),
         invalid=invalid,

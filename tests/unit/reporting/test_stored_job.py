@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
+from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_TRACE
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import read_job
@@ -212,3 +214,14 @@ def test_specs_share_the_names_of_what_their_users_wrote_and_keep_their_own() ->
             assert names(first).model_fields_set == names(whole).model_fields_set
         copy = first.model_copy(update={"targets": whole.targets})
         assert "targets" in copy.model_fields_set and first.model_fields_set == whole.model_fields_set
+
+
+def test_of_annotations_of_any_length_little_is_kept() -> None:
+    """Ten thousand jobs may each have a quarter of a megabyte of them."""
+    body = profiled_job()
+    words = "d-1-" + "x" * 250_000
+    body["metadata"]["annotations"] = {ANNOTATION_APPROVE: words, ANNOTATION_TRACE: words, "example.com/note": words}
+    stored = read_job(body)
+    assert stored.job.approved is not None and stored.job.trace_request is not None
+    kept = len(stored.job.approved) + len(stored.job.trace_request.id) + len(pickle.dumps(stored.status_packed))
+    assert kept < 1_000
