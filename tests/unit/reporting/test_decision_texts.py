@@ -11,6 +11,7 @@ from rightpool.planning.offers import pool_rejection as kinds_of_pools
 from rightpool.planning.offers import rejection as kinds
 from rightpool.planning.offers.evidence import CoolingDown, Limit, RunsShortly
 from rightpool.planning.offers.rejection import Compared, RejectionReason, RuledOut
+from rightpool.planning.offers.servers import refusal as kinds_of_servers
 from rightpool.prediction.predictor import Origin
 from rightpool.reporting.candidate_texts import by_pool, predicted
 from tests.unit.planning.jobs import (
@@ -46,6 +47,7 @@ def test_every_kind_of_rejection_has_words_of_its_own(kind: type[RuledOut]) -> N
 
 def test_every_reason_of_the_api_is_one_of_a_kind() -> None:
     assert {kind.reason for base in (RuledOut, Compared) for kind in leaves(base)} == set(RejectionReason)
+    assert kinds_of_servers.LatencyNotHeld in REJECTIONS
 
 
 @pytest.mark.parametrize("kind", list(leaves(Limit)), ids=lambda kind: kind.__name__)

@@ -29,6 +29,7 @@ from rightpool.planning.moves.transitions import FAILED
 from rightpool.planning.offers import evidence, pool_rejection
 from rightpool.planning.offers.evidence import Limit
 from rightpool.planning.offers.rejection import Gap, RuledOut
+from rightpool.planning.offers.servers import refusal
 from rightpool.planning.offers.targets import registry
 from rightpool.profiles import idle_findings, work_findings
 from rightpool.profiles.findings import Finding
@@ -41,7 +42,7 @@ from tests.unit.reporting.test_conditions import CRASH, condition_of
 from tests.unit.reporting.test_decision_texts import leaves
 
 # Where all kinds of reasons are, so that each is found below its base.
-KINDS: Final = (evidence, idle_findings, pool_rejection, registry, work_findings)
+KINDS: Final = (evidence, idle_findings, pool_rejection, refusal, registry, work_findings)
 # Behind "no pool can take the job: ".
 OF_POOL: Final = MESSAGE - 26
 NOW: Final = 1_800_000_000.0
