@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.servers.data import Line, Trace, rows
-from benchmarks.serving.published import chosen_elsewhere, pairs, predicted
+from benchmarks.serving.published import pairs, predicted
 from rightpool.prediction.batch_queue import BatchQueue
 from rightpool.prediction.columns import Floats, floats
 from rightpool.prediction.replay import latencies, tail
@@ -124,14 +124,10 @@ def _of_others(found: Iterable[tuple[str, str, str, float]], model: str, one: st
 
 def server_from_offline(path: Path) -> list[Line]:
     """MLPerf's Server rate from the same system's Offline rate."""
-    systems = pairs(path)
-    name, lines = "MLPerf Server from Offline", []
-    for who, answers in (("as shipped", predicted(systems)), ("constants of the others", chosen_elsewhere(systems))):
-        median, high = _quantiles(np.concatenate([one.errors for one in answers.values()]))
-        judged = who == "as shipped"
-        ok = median <= 0.09 and high <= 0.40 if judged else None
-        lines.append(Line(name, who, {"median": median, "p90": high}, "<= 9 / 40%" if judged else None, ok))
-    return lines
+    answers = predicted(pairs(path))
+    median, high = _quantiles(np.concatenate([one.errors for one in answers.values()]))
+    ok = median <= 0.09 and high <= 0.40
+    return [Line("MLPerf Server from Offline", "as shipped", {"median": median, "p90": high}, "<= 9 / 40%", ok)]
 
 
 # --- certainty -------------------------------------------------------------------------------------------------------

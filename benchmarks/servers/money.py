@@ -8,7 +8,6 @@ times as fast, give or take 10%; after a day there it has windows of that chip.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping
@@ -150,16 +149,13 @@ def oracle(rate: Floats, found: list[Chip]) -> float:
     size = round(300.0 / SLOT)
     later = rate[round(DAY / SLOT) :]
     peaks = later[: len(later) // size * size].reshape(-1, size).max(axis=1)
-    ranges = [range(math.ceil(peaks.max() / chip.servable) + 1) for chip in found]
-    mixes = np.array(
-        sorted(
-            (
-                sum(n * c.servable for n, c in zip(mix, found, strict=True)),
-                sum(n * c.price for n, c in zip(mix, found, strict=True)),
-            )
-            for mix in itertools.product(*ranges)
-        )
+    numbers = np.meshgrid(*(np.arange(math.ceil(peaks.max() / chip.servable) + 1.0) for chip in found))
+    capacity, price = (
+        sum((n.ravel() * value for n, value in zip(numbers, values, strict=True)), start=np.zeros(numbers[0].size))
+        for values in ([chip.servable for chip in found], [chip.price for chip in found])
     )
+    order = np.argsort(capacity)
+    mixes = np.stack([capacity[order], price[order]], axis=1)
     best = np.minimum.accumulate(mixes[::-1, 1])[::-1]
     dollars = best[np.searchsorted(mixes[:, 0], peaks)].sum() * 300.0 / HOUR
     return float(dollars / (later.sum() * SLOT / 1e6))
@@ -199,8 +195,8 @@ def planned(found: Mapping[str, Chip], counts: Floats, limit: float, headroom: f
 
 
 def _measured(chip: Chip, record: Floats, noise: np.random.Generator) -> LoadLine:
-    """Fitted on windows at the loads of the record's hours, if spread over enough replicas for it."""
-    rates = np.quantile(record[np.isfinite(record)], np.linspace(0.05, 1.0, 12)) / SLOT
+    """Fitted on 96 windows at the loads of the record, of which each is 5% off."""
+    rates = np.quantile(record[np.isfinite(record)], np.linspace(0.05, 1.0, 96)) / SLOT
     loads = floats([mean_load(chip.line, rate / rates[-1] * 0.9 * chip.servable) for rate in rates.tolist()])
     seconds = (chip.line.fixed + chip.line.each * loads) * np.exp(0.05 * noise.standard_normal(len(loads)))
     return fit(loads, seconds, np.ones(len(loads)), chip.line.most)

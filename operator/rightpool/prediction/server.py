@@ -153,11 +153,12 @@ def fit(load: Floats, seconds: Floats, weight: Floats, most: float, half: float 
     doubt = np.linalg.inv(precision)
     t0, t1 = np.exp(found)
     highest = float(load.max()) if len(load) else 0.0
-    # Windows on the line say that it is one, as far as there are more than it has ends.
+    # Windows as near to the line as they are sure say that it is one, as far as there are more than it has ends.
     missed = (
         float((weight * (log - np.log(t0 + t1 * load)) ** 2).sum() / max(weight.mean(), 1e-9)) if len(load) else 0.0
     )
-    off = math.sqrt((_USUAL * INSIDE_SD**2 + missed) / (_USUAL + max(len(load) - 2, 0)))
+    more = max(len(load) - 2, 0)
+    off = math.sqrt((_USUAL * INSIDE_SD**2 + max(missed - more * WINDOW_SD**2, 0.0)) / (_USUAL + more))
     variances = float(doubt[0, 0]), float(doubt[1, 1]), float(doubt[0, 1])
     return LoadLine(float(t0), float(t1), variances, highest, most, off)
 

@@ -90,7 +90,9 @@ def sized(offer: ServerOffer, counts: Floats, target: LatencyTarget) -> Sized:
     if alone > target.limit:
         return Sized(offer, TooSlowAlone(alone, target.limit))
     wanted, peaks = counts * target.headroom, usual_peaks(counts) * target.headroom
-    replica = Replica.of(offer.line.draws(), offer.line.most, floats([target.limit]))
+    # A request waits for one batch and is answered with the next: longer ones than half the limit do not matter.
+    longest = min(max((0.5 * target.limit - offer.line.fixed) / offer.line.each, 1.0), offer.line.most)
+    replica = Replica.of(offer.line.draws(longest), offer.line.most, floats([target.limit]))
 
     def surely(servable: float) -> float:
         return float(replica.replay(wanted, np.maximum(peaks / servable, 1e-9)).held(target.quantile).mean())
