@@ -281,12 +281,6 @@ def _worst_hours(rate: Floats, hour: Ints) -> Ints:
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
 
-def chance(line: LoadLine, counts: Floats, replicas: Floats, limit: float, quantile: float) -> float:
-    """The probability that the limit is kept over the record: that of the lines which keep it."""
-    replica = Replica.of(line.draws(), line.most, floats([limit]))
-    return float(replica.replay(counts, replicas).held(quantile).mean())
-
-
 def tail(line: LoadLine, counts: Floats, replicas: Floats, quantile: float, window: float = SLOT) -> Tail:
     """Seconds within which the quantile of requests is answered, of a server whose line is right."""
     one = Lines(floats([line.fixed]), floats([line.each]))

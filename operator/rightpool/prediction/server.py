@@ -163,12 +163,6 @@ def fit(load: Floats, seconds: Floats, weight: Floats, most: float, half: float 
     return LoadLine(float(t0), float(t1), variances, highest, most, off)
 
 
-def by_rate(rate: float, sd: float, most: float) -> LoadLine:
-    """A server of which only the rate with full batches is known: a second, with the sd of its log."""
-    line = fit(floats([most]), floats([most / rate]), floats([(WINDOW_SD / max(sd, 1e-3)) ** 2]), most)
-    return replace(line, seen=0.0)
-
-
 def token_speedup(here: float, there: float) -> tuple[float, float]:
     """How many times as fast tokens follow one another, from one chip's memory bandwidth to another's, and the standard
     deviation of its log."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rightpool.prediction.server import DRAWS, INSIDE_SD, OUTSIDE, LoadLine, by_rate, fit
+from rightpool.prediction.server import DRAWS, INSIDE_SD, OUTSIDE, LoadLine, fit
 
 LOADS = np.array([1.0, 3.0, 8.0, 20.0])
 
@@ -40,13 +40,6 @@ def test_windows_without_numbers_do_not_count() -> None:
     seconds = np.append(0.010 + 0.001 * LOADS, [0.5, np.nan, 0.0])
     found = fit(loads, seconds, np.full(7, 100.0), 32.0)
     assert found == fit(LOADS, 0.010 + 0.001 * LOADS, np.full(4, 100.0), 32.0)
-
-
-def test_a_rate_alone_fixes_full_batches() -> None:
-    line = by_rate(1000.0, 0.1, 64.0)
-    assert line.capacity == pytest.approx(1000.0, rel=0.01)
-    assert line.sd(64.0) == pytest.approx(np.hypot(0.1, INSIDE_SD), rel=0.1)
-    assert line.sd(1.0) > 0.5
 
 
 @pytest.mark.parametrize("stays", [0.0, 0.5, 1.0])
