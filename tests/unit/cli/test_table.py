@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import string
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.cli.table import Column, Page, Terminal
@@ -20,7 +20,6 @@ def page(columns: tuple[Column, ...], rows: list[list[str]], width: int | None =
     return [line.rstrip() for line in stream.getvalue().splitlines()]
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS).map(list), max_size=6))
 def test_it_looks_as_the_library_would_have_it(rows: list[list[str]]) -> None:
     stream = io.StringIO()

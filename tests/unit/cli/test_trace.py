@@ -177,7 +177,7 @@ def test_the_file(tmp_path: Path, name: str, content: bytes) -> None:
 
 
 @given(st.lists(st.integers(1, 400), max_size=20))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_how_the_stream_is_cut_makes_no_difference(tmp_path: Path, sizes: list[int]) -> None:
     data, pieces = HEAD + PACKED, []
     for size in sizes:

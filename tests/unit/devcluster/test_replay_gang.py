@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from devcluster.replay.faults import Faults
@@ -99,7 +99,6 @@ def test_a_new_pod_counts_from_its_own_start() -> None:
     assert gang.since_joining("job-uid-0", NOW + 90).steps == pytest.approx(stopped + 100, rel=0.03)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.floats(0.01, 40), st.sampled_from([0.2, 0.5, 1.0, 2.0])), min_size=1, max_size=30))
 def test_counters_only_grow_and_agree(moves: list[tuple[float, float]]) -> None:
     """With any faults between scrapes no counter decreases, and the histogram counts every step once."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
@@ -375,7 +375,6 @@ def test_progress_survives_the_operator() -> None:
     assert progress_of(world.observed(), world.now).done == pytest.approx(sum(world.counters.values()), rel=1e-3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(EVENTS, max_size=50))
 @example([("decide", A100), ("live", 1.0), ("decide", A100), ("fails", True), ("live", 1.0), ("live", 1.0)])
 def test_the_books_are_those_of_the_world(events: list[tuple[str, object]]) -> None:

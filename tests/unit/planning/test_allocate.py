@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
@@ -144,7 +144,6 @@ def test_predictions_of_another_model_are_not_kept() -> None:
 
 
 @given(whole=fleets())
-@settings(max_examples=20, deadline=None)
 def test_a_fleet_is_evaluated_as_each_of_its_jobs_by_itself(whole: Fleet) -> None:
     predictor = StepModelPredictor()
     together = evaluate(whole, predictor)

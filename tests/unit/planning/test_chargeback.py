@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.account import Account
@@ -54,7 +54,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_the_sum_of_the_rows_is_the_sum_of_the_accounts(steps: list[tuple[str, int, float, float]]) -> None:
     jobs = {name: job(name, 0.0) for name in "abcde"}

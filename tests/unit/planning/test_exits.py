@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
@@ -288,7 +288,6 @@ SILENCE = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([Action.MOVE, Action.UPDATE, Action.START]),
     st.booleans(),

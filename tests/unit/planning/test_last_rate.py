@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.decisions.stories import OFTEN
@@ -147,7 +147,6 @@ def test_after_a_restart_of_the_operator_it_is_missing() -> None:
     assert anew.observe(stored, None, NOW + INTERVAL * (count + 7)).last_rate is None
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.floats(10.0, 1000.0), min_size=2 * EACH, max_size=4 * EACH),
     st.lists(st.sampled_from([-1.0, 0.0, 50.0, 500.0]), max_size=EACH),

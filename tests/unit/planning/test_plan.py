@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
@@ -251,7 +251,6 @@ def test_evaluations_end_one_by_one() -> None:
 
 
 @given(changing=st.lists(st.sets(st.integers(1, 5)), min_size=1, max_size=8))
-@settings(max_examples=30, deadline=None)
 def test_no_more_than_two_fleets_are_in_memory(changing: list[set[int]]) -> None:
     """An evaluation is held whole for one of its jobs, and the first job here never changes."""
     jobs = [running(name=f"job-{number}", uid=f"uid-{number}") for number in range(6)]

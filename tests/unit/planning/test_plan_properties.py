@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
@@ -88,7 +88,6 @@ def fleets(draw: st.DrawFn) -> Fleet:
 
 @pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
 @given(snapshot=fleets())
-@settings(max_examples=25, deadline=None)
 def test_whatever_the_fleet(allocator: Allocator, snapshot: Fleet) -> None:
     made = plan(snapshot, allocator=allocator)
     taken = dict.fromkeys(snapshot.pools, 0)
@@ -117,7 +116,6 @@ def test_whatever_the_fleet(allocator: Allocator, snapshot: Fleet) -> None:
 
 @pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
 @given(snapshot=fleets(), seed=st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
 def test_the_order_of_jobs_and_pools_does_not_matter(allocator: Allocator, snapshot: Fleet, seed: Any) -> None:
     keys, names = list(snapshot.jobs), list(snapshot.pools)
     seed.shuffle(keys)
@@ -133,7 +131,6 @@ def test_the_order_of_jobs_and_pools_does_not_matter(allocator: Allocator, snaps
 
 @pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
 @given(snapshot=fleets(), more=st.lists(st.integers(0, 3), min_size=3, max_size=3), moved=st.booleans())
-@settings(max_examples=25, deadline=None)
 def test_what_is_remembered_changes_nothing(
     allocator: Allocator, snapshot: Fleet, more: list[int], moved: bool
 ) -> None:
@@ -148,7 +145,6 @@ def test_what_is_remembered_changes_nothing(
 
 
 @given(snapshot=fleets(), size=st.integers(1, 3))
-@settings(max_examples=20, deadline=None)
 def test_in_parts_a_fleet_is_evaluated_as_in_one(snapshot: Fleet, size: int) -> None:
     whole = plan(snapshot)
     with pytest.MonkeyPatch.context() as patch:
@@ -161,7 +157,6 @@ def test_in_parts_a_fleet_is_evaluated_as_in_one(snapshot: Fleet, size: int) -> 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
 @given(snapshot=fleets())
-@settings(max_examples=25, deadline=None)
 def test_with_constant_inputs_the_fleet_comes_to_rest(allocator: Allocator, snapshot: Fleet) -> None:
     """Every move delivers exactly what was predicted; after a few rounds nothing moves any more, and stays that way."""
     previous: Plan | None = None

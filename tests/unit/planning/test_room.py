@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
@@ -103,7 +103,6 @@ def test_slices_are_given_out_whole() -> None:
     assert Room({"a100": sliced}).fits(fresh(), [Placement("a100", 8, 2), Placement("a100", 16, 4)]) == (True, False)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(1, 8), max_size=6),
     st.integers(0, 2),

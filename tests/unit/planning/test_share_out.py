@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.placement import Placement
@@ -105,7 +105,6 @@ def carried_out(stakes: Sequence[Stake], plan: SharedOut) -> list[Stake]:
 
 
 @given(markets())
-@settings(max_examples=50, deadline=None)
 def test_no_plan_is_worth_more_than_the_one_made(made: tuple[list[Stake], dict[str, int]]) -> None:
     stakes, chips = made
     market = Market(PLACES, stakes, chips)
@@ -116,7 +115,6 @@ def test_no_plan_is_worth_more_than_the_one_made(made: tuple[list[Stake], dict[s
 
 
 @given(markets())
-@settings(max_examples=40, deadline=None)
 def test_no_chip_is_promised_twice_and_who_has_a_place_keeps_one(made: tuple[list[Stake], dict[str, int]]) -> None:
     stakes, chips = made
     plan = shared_out(Market(PLACES, stakes, chips), {})
@@ -131,7 +129,6 @@ def test_no_chip_is_promised_twice_and_who_has_a_place_keeps_one(made: tuple[lis
 
 
 @given(markets(), st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
 def test_the_order_in_which_jobs_come_changes_nothing(
     made: tuple[list[Stake], dict[str, int]], shuffled: object
 ) -> None:
@@ -143,7 +140,6 @@ def test_the_order_in_which_jobs_come_changes_nothing(
 
 
 @given(markets())
-@settings(max_examples=50, deadline=None)
 def test_a_plan_that_is_carried_out_is_kept(made: tuple[list[Stake], dict[str, int]]) -> None:
     stakes, chips = made
     plan = shared_out(Market(PLACES, stakes, chips), {})

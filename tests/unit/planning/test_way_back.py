@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
@@ -226,7 +226,6 @@ def _refs(world: World) -> list[object]:
     return [migration.moving, migration.target]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(EVENTS, max_size=14), st.sampled_from(["a100", "a10g"]))
 def test_once_there_is_room_somewhere_a_job_runs_again(events: list[tuple[str, object]], left: str) -> None:
     world = stuck()

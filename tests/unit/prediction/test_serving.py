@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.serving.simulation import latencies
@@ -63,7 +63,6 @@ def _ordered(served: Served) -> None:
         assert (ends.low <= ends.median).all() and (ends.median <= ends.high).all()
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(BATCHES), RATES, SDS, DEMANDS, SECONDS)
 def test_what_is_told_is_in_order_and_never_nan(
     batch: int, rate: float, sd: float, requests: float, limit: float
@@ -80,7 +79,6 @@ def test_what_is_told_is_in_order_and_never_nan(
         assert served.alone.high[0] >= limit * 0.98, "one request by itself is too slow"
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(BATCHES), RATES, SDS, DEMANDS, SECONDS, MORE)
 def test_more_requests_never_wait_less(
     batch: int, rate: float, sd: float, requests: float, limit: float, more: float
@@ -93,7 +91,6 @@ def test_more_requests_never_wait_less(
     assert served[1].replicas[0] >= served[0].replicas[0]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(BATCHES), RATES, SDS, DEMANDS, SECONDS, MORE)
 def test_a_faster_chip_or_more_replicas_never_wait_longer(
     batch: int, rate: float, sd: float, requests: float, limit: float, more: float
@@ -109,7 +106,6 @@ def test_a_faster_chip_or_more_replicas_never_wait_longer(
     assert (served.capacity.low[1], served.capacity.median[1]) >= (served.capacity.low[0], served.capacity.median[0])
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(BATCHES), RATES, st.floats(0.0, 1.0), st.floats(0.01, 1.5), MORE)
 def test_latencies_rise_with_requests_and_fall_with_the_rate(
     batch: int, rate: float, sd: float, busy: float, more: float

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rightpool_agent import checkpoint_files
 from rightpool_agent.checkpoint_files import CheckpointFiles, matches
@@ -156,7 +156,6 @@ def test_names_fit_as_in_a_shell(pattern: str, name: str) -> None:
     assert matches(pattern, name) is (fnmatch.fnmatchcase(name, pattern) and not hidden)
 
 
-@settings(max_examples=30)
 @given(name=st.text(min_size=1, max_size=40).filter(lambda text: "/" not in text and "\0" not in text))
 def test_no_name_is_an_error(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     root = tmp_path_factory.mktemp("names")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 jax = pytest.importorskip("jax")
@@ -98,7 +98,6 @@ def test_loops_of_known_length_and_like_branches_are_counted() -> None:
     st.sampled_from(["SAME", "VALID"]),
     st.sampled_from([1, 2]),
 )
-@settings(max_examples=25, deadline=None)
 def test_convolutions_and_their_gradients_are_counted_as_xla_does(
     batch: int, size: int, window: int, stride: int, dilation: int, padding: str, groups: int
 ) -> None:

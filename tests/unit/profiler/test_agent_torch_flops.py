@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
@@ -96,7 +96,6 @@ def test_flops_are_those_of_the_counter(case: str) -> None:
     compare(CASES[case]())
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(1, 9), min_size=3, max_size=6), st.integers(1, 9), st.booleans())
 def test_flops_of_any_layers(widths: list[int], rows: int, bias: bool) -> None:
     layers = [nn.Linear(one, other, bias=bias) for one, other in itertools.pairwise(widths)]

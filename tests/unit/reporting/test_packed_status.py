@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
@@ -33,7 +33,6 @@ def long(number: int) -> dict[str, Any]:
     return {"conditions": reasons, "number": number}
 
 
-@settings(max_examples=40)
 @given(st.lists(STATUSES | st.builds(long, st.integers(0, 9)), max_size=6))
 def test_every_status_is_read_as_it_was_kept(statuses: list[dict[str, Any]]) -> None:
     kept = [packed(status) for status in statuses]

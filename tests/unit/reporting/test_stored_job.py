@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.account import Account
@@ -42,7 +42,6 @@ def test_a_terminal_condition_is_the_memory_of_the_end(how: str) -> None:
     assert read_job(body).job.state.finished == how
 
 
-@settings(max_examples=60)
 @given(states, st.sampled_from(["Placed", "Completed", "Failed"]), st.sampled_from(["True", "False"]))
 def test_the_answer_to_an_own_write_is_read_as_any_other(state: JobState, kind: str, status: str) -> None:
     body = profiled_job()

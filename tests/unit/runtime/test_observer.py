@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.cycle import Cluster, filled, planner_of
@@ -173,7 +173,6 @@ def _no_second_look() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 8), st.sampled_from(CHANGES), st.integers(0, COUNT - 1), st.integers(0, 11)),

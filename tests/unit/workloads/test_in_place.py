@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.placement import CapacityType, Placement
@@ -253,7 +253,6 @@ JSON: Final = st.recursive(
 
 
 @each_movable
-@settings(max_examples=30)
 @given(data=st.data())
 def test_a_forged_note_changes_nothing_else_and_breaks_nothing(field: str, data: st.DataObject) -> None:
     kind, body = mine(field)
