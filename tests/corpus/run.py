@@ -27,6 +27,11 @@ from tests.xla_flags import ANY_VERSION, QUICKLY_COMPILED
 
 _HOST: Final = str(Path(__file__).with_name("host.py"))
 _SECONDS: Final = 3600.0
+# Small functions that are not compiled by the programs are the same in many of them.
+_COMPILE_ONCE: Final = {
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
 _HURRY: Final = {"PERIOD = 1.0": "PERIOD = 0.2", "_LAST_WORD = 10.0": "_LAST_WORD = 60.0"}
 
 
@@ -56,35 +61,38 @@ class Outcome:
         return self.samples is None or self.samples == self.true_samples
 
 
-def run(recipes: Iterable[Recipe], python: str = sys.executable) -> list[Outcome]:
-    """Run them, grouped by what they import, each group once bare and once with the agent."""
+def run(recipes: Iterable[Recipe], python: str = sys.executable, *, compared: bool = True) -> list[Outcome]:
+    """Run them with the agent and bare, grouped by what they import. compared: else bare only those marked quick, and
+    of the others harm is what ends them."""
     groups: dict[str, list[Recipe]] = defaultdict(list)
     for recipe in recipes:
         groups[recipe.modules].append(recipe)
     found = []
     for modules, group in groups.items():
         with tempfile.TemporaryDirectory(prefix="rightpool-corpus-", dir="/tmp") as folder:
-            found += _run_group(modules, group, Path(folder), python)
+            found += _run_group(modules, group, Path(folder), python, compared)
     return found
 
 
-def _run_group(modules: str, group: list[Recipe], folder: Path, python: str) -> list[Outcome]:
+def _run_group(modules: str, group: list[Recipe], folder: Path, python: str, compared: bool) -> list[Outcome]:
     agent, bare, seen = folder / "agent", folder / "b", folder / "s"
     _install(folder)
     names = [recipe.name for recipe in group]
-    for name in names:
+    bare_too = [recipe.name for recipe in group if compared or recipe.quick]
+    for name in bare_too:
         (bare / name).mkdir(parents=True)
+    for name in names:
         (seen / name / "commands").mkdir(parents=True)
     listener = _Listener([seen / name for name in names])
+    # The agent's run is first: what it sees compiled is not compiled before. Bare, the same is compiled no more.
+    common = (
+        {"JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"), **_COMPILE_ONCE} if python == sys.executable else {}
+    )
+    with_agent = {"PYTHONPATH": str(agent), contract.ENV_SHARED_DIR: str(folder), contract.ENV_TRACE: "Auto"}
     try:
-        _host(python, bare, modules, names, {})
-        _host(
-            python,
-            seen,
-            modules,
-            names,
-            {"PYTHONPATH": str(agent), contract.ENV_SHARED_DIR: str(folder), contract.ENV_TRACE: "Auto"},
-        )
+        _host(python, seen, modules, names, {**common, **with_agent})
+        if bare_too:
+            _host(python, bare, modules, bare_too, common)
     finally:
         states = listener.stop()
     return [
@@ -174,9 +182,10 @@ def _read(path: Path) -> str:
 
 
 def _judge(recipe: Recipe, bare: Path, seen: Path, state: State, parameters: float | None) -> Outcome:
-    harm = [f"{what} differs" for what in ("status", "out", "err") if _read(bare / what) != _read(seen / what)]
-    if (bare / "status").read_text() != "0":
-        harm.append("fails by itself: " + (bare / "err").read_text()[-300:])
+    alone = bare if bare.exists() else seen
+    harm = [f"{what} differs" for what in ("status", "out", "err") if _read(alone / what) != _read(seen / what)]
+    if (alone / "status").read_text() != "0":
+        harm.append("fails by itself: " + (alone / "err").read_text()[-300:])
     truth = json.loads((seen / "truth").read_text()) if (seen / "truth").exists() else {}
     now = time.monotonic()
     samples, _ = state.exposition(now)

@@ -9,7 +9,7 @@ from tests.corpus.run import run
 
 @pytest.mark.jax
 def test_jax_programs() -> None:
-    found = run(one for one in read() if one.modules == "jax")
+    found = run((one for one in read() if one.modules == "jax"), compared=False)
     assert judge(found)
     assert [one.recipe.name for one in found if not one.steps_ok] == []
 
