@@ -17,8 +17,9 @@ from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.contract import LABEL_REVISION
 from rightpool.hardware.pool import Pool
-from rightpool.workloads.kinds.kind import Kind, Unable
+from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of
 from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL, LABEL_QUEUE
+from rightpool.workloads.placed import texts
 
 Body = dict[str, Any]
 
@@ -63,9 +64,10 @@ def original_of(kind: Kind[Any], body: Mapping[str, Any]) -> Original | None:
         )
     except (ValueError, TypeError, KeyError):
         return None
-    known = original.fields.keys() == kind.settings(body).keys()
-    shaped = all(value is None or _shaped(pointer, value) for pointer, value in original.fields.items())
-    return original if known and shaped and _texts(original.selector) else None
+    part = adoption_of(kind)
+    known = original.fields.keys() == part.settings(body).keys()
+    shaped = all(value is None or part.shaped(pointer, value) for pointer, value in original.fields.items())
+    return original if known and shaped and texts(original.selector) else None
 
 
 def with_original(kind: Kind[Any], body: Mapping[str, Any], text: str | None) -> Body:
@@ -79,7 +81,7 @@ def with_original(kind: Kind[Any], body: Mapping[str, Any], text: str | None) ->
 def edited(kind: Kind[Any], body: Mapping[str, Any]) -> bool:
     """Whether what was left of the object is not what it is now: its user's change, or that of a tool of his."""
     original = original_of(kind, body)
-    return original is None or original.left != _digest(kind.settings(body))
+    return original is None or original.left != _digest(adoption_of(kind).settings(body))
 
 
 def why_unable(body: Mapping[str, Any]) -> str | None:
@@ -104,7 +106,7 @@ def held(kind: Kind[Any], body: Mapping[str, Any], here: Revision, pool: Pool | 
     if kind.observe(body).suspended:
         return stopped
     if edited(kind, body):
-        fields = kind.settings(body)
+        fields = adoption_of(kind).settings(body)
         selector = {} if pool is None else dict(pool.node_selector)
         _annotate(stopped, ANNOTATION_ORIGINAL, Original(here.placement, selector, fields, _digest(fields)).text)
     _annotate(stopped, ANNOTATION_HELD, json.dumps(here.placement.to_dict(), sort_keys=True))
@@ -123,8 +125,8 @@ def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | 
     if ref.placement != original.placement:
         if pool is None:
             raise Unable(f"pool {ref.placement.pool} is not there")
-        result = kind.change(_without(result, kind, original), ref, pool)
-    _annotate(result, ANNOTATION_ORIGINAL, original._replace(left=_digest(kind.settings(result))).text)
+        result = adoption_of(kind).change(_without(result, kind, original), ref, pool)
+    _annotate(result, ANNOTATION_ORIGINAL, original._replace(left=_digest(adoption_of(kind).settings(result))).text)
     _annotate(result, LABEL_REVISION, str(ref.revision))
     _annotate(result, ANNOTATION_HELD, None)
     return _merged(result, kind.suspension(False, ref.placement))
@@ -146,7 +148,7 @@ def let_go(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
     """The object where it is, running if it was held. Where it is what it was, nothing of the operator is left on it;
     else the note of that is, so that it can be put back by hand."""
     result, original = resumed(kind, body), original_of(kind, body)
-    if original is None or edited(kind, body) or original.fields == kind.settings(body):
+    if original is None or edited(kind, body) or original.fields == adoption_of(kind).settings(body):
         for name in (ANNOTATION_ORIGINAL, LABEL_REVISION):
             _annotate(result, name, None)
     return result
@@ -236,31 +238,11 @@ def _differences(before: Any, after: Any, path: str) -> list[dict[str, Any]]:
 
 def _without(body: Body, kind: Kind[Any], original: Original) -> Body:
     """Without what of the user's node selector names the pool that the object came from."""
-    for pointer in kind.settings(body):
+    for pointer in adoption_of(kind).settings(body):
         selector = at(body, pointer)
         if pointer.endswith("/nodeSelector") and isinstance(selector, Mapping):
             put(body, pointer, {k: v for k, v in selector.items() if original.selector.get(k) != v} or None)
     return body
-
-
-def _shaped(pointer: str, value: Any) -> bool:
-    """Whether a field has the type that Kubernetes has for it."""
-    field = pointer.rpartition("/")[2]
-    if field in ("nodeSelector", "labels"):
-        return _texts(value)
-    if field == "tolerations":
-        return isinstance(value, list) and all(_texts(one, numbers=True) for one in value)
-    if field == "resources":
-        amounts = (value.get(part) or {} for part in ("requests", "limits")) if isinstance(value, dict) else (value,)
-        return all(_texts(one, numbers=True) for one in amounts)
-    if field in ("completions", "parallelism"):
-        return type(value) is int and value > 0
-    return isinstance(value, dict)
-
-
-def _texts(value: Any, *, numbers: bool = False) -> bool:
-    kinds = (str, int) if numbers else str
-    return isinstance(value, dict) and all(isinstance(one, kinds) for one in value.values())
 
 
 def _digest(fields: Mapping[str, Any]) -> str:

@@ -33,6 +33,25 @@ def template_settings(template: Mapping[str, Any], pointer: str, fields: Sequenc
     return found
 
 
+def template_shaped(pointer: str, value: Any) -> bool:
+    """Whether a value of one of these fields has the type that Kubernetes has for it."""
+    field = pointer.rpartition("/")[2]
+    if field in ("nodeSelector", "labels"):
+        return texts(value)
+    if field == "tolerations":
+        return isinstance(value, list) and all(texts(one, numbers=True) for one in value)
+    if field == "resources":
+        amounts = (value.get(part) or {} for part in ("requests", "limits")) if isinstance(value, dict) else (value,)
+        return all(texts(one, numbers=True) for one in amounts)
+    return isinstance(value, dict)
+
+
+def texts(value: Any, *, numbers: bool = False) -> bool:
+    """Whether it is an object of texts, or of numbers, too."""
+    kinds = (str, int) if numbers else str
+    return isinstance(value, dict) and all(isinstance(one, kinds) for one in value.values())
+
+
 def place_template(template: dict[str, Any], ref: Revision, pool: Pool, *, affinity: bool) -> None:
     """Have the template's pods on the pool's nodes, with the number of the Revision as a label."""
     place_pods(template, pool, ref.placement, affinity=affinity)

@@ -29,7 +29,7 @@ from rightpool.workloads.in_place import (
     put,
     resumed,
 )
-from rightpool.workloads.kinds.kind import Kind, Unable
+from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of
 from rightpool.workloads.kinds.registry import KINDS
 from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL, LABEL_QUEUE
 from rightpool.workloads.template import InvalidTemplate
@@ -111,7 +111,7 @@ def test_each_write_can_be_repeated(field: str) -> None:
 def test_there_it_is_where_it_should_be(field: str) -> None:
     kind, before = mine(field)
     there = moved(kind, held(kind, before, HERE, GPU_POOL), THERE, A100)
-    settings = kind.settings(there)
+    settings = adoption_of(kind).settings(there)
     [selector] = [value for pointer, value in settings.items() if pointer.endswith("/nodeSelector")]
     assert selector == A100.node_selector, "what named the pool before has gone"
     [tolerations] = [value for pointer, value in settings.items() if pointer.endswith("/tolerations")]
@@ -147,7 +147,7 @@ def test_what_its_user_resumed_stays_where_it_is(field: str) -> None:
 def test_what_its_user_edits_meanwhile_is_resumed_as_he_wrote_it(field: str) -> None:
     kind, before = mine(field)
     stopped = held(kind, before, HERE, GPU_POOL)
-    [pointer] = [pointer for pointer in kind.settings(stopped) if pointer.endswith("/nodeSelector")]
+    [pointer] = [pointer for pointer in adoption_of(kind).settings(stopped) if pointer.endswith("/nodeSelector")]
     put(stopped, pointer, {"mine": "alone"})
     assert edited(kind, stopped)
     result = moved(kind, stopped, THERE, A100)
@@ -188,7 +188,7 @@ def test_what_another_controls_is_not_suspended(field: str) -> None:
 @each_movable
 def test_its_users_own_selector_is_kept(field: str) -> None:
     kind, body = mine(field)
-    [pointer] = [pointer for pointer in kind.settings(body) if pointer.endswith("/nodeSelector")]
+    [pointer] = [pointer for pointer in adoption_of(kind).settings(body) if pointer.endswith("/nodeSelector")]
     put(body, pointer, {**at(body, pointer), "team": "nlp"})
     there = moved(kind, held(kind, body, HERE, GPU_POOL), THERE, A100)
     assert at(there, pointer) == {**A100.node_selector, "team": "nlp"}
@@ -217,7 +217,7 @@ def test_a_job_gets_another_size_in_place() -> None:
 def test_a_job_without_indexes_keeps_its_number_of_pods() -> None:
     kind, body = mine("job")
     body["spec"]["completionMode"] = "NonIndexed"
-    assert not kind.abilities(body).resize
+    assert not adoption_of(kind).abilities(body).resize
     stopped = held(kind, body, HERE, GPU_POOL)
     assert moved(kind, stopped, THERE, A100)["spec"]["parallelism"] == 2
     with pytest.raises(Unable, match="keeps their number, and 3 would run there"):
@@ -226,7 +226,7 @@ def test_a_job_without_indexes_keeps_its_number_of_pods() -> None:
 
 def test_a_jobset_keeps_its_size_and_gets_no_affinity() -> None:
     kind, body = mine("jobSet")
-    assert kind.abilities(body) == Abilities("JobSet", resize=False, affinity=False)
+    assert adoption_of(kind).abilities(body) == Abilities("JobSet", resize=False, affinity=False)
     stopped = held(kind, body, HERE, GPU_POOL)
     with pytest.raises(Unable, match="a JobSet keeps its size, and 2 pods of 2 chips are another"):
         moved(kind, stopped, replace(THERE, placement=Placement("a100", 4, 2)), A100)
@@ -234,9 +234,9 @@ def test_a_jobset_keeps_its_size_and_gets_no_affinity() -> None:
     for role in stopped["spec"]["replicatedJobs"]:
         for container in role["template"]["spec"]["template"]["spec"]["containers"]:
             container.pop("resources", None)
-    assert kind.settings(stopped) == {}
+    assert adoption_of(kind).settings(stopped) == {}
     with pytest.raises(Unable, match="none of its pods asks for chips"):
-        kind.change(stopped, THERE, A100)
+        adoption_of(kind).change(stopped, THERE, A100)
 
 
 def test_a_held_object_says_so_by_one_annotation() -> None:
@@ -257,7 +257,7 @@ JSON: Final = st.recursive(
 def test_a_forged_note_changes_nothing_else_and_breaks_nothing(field: str, data: st.DataObject) -> None:
     kind, body = mine(field)
     pointers = [
-        *kind.settings(body),
+        *adoption_of(kind).settings(body),
         "",
         "/spec",
         "/spec/template/spec/serviceAccountName",

@@ -28,7 +28,7 @@ from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.observe.facts import ChildFacts, meta
 from rightpool.runtime.observe.store import Store
 from rightpool.workloads.in_place import let_go, operations
-from rightpool.workloads.kinds.registry import child_resources
+from rightpool.workloads.kinds.registry import adoptable_text, child_resources, kind_at
 from rightpool.workloads.metadata import controller_reference
 
 LIST_SECONDS: Final = 15.0
@@ -92,8 +92,11 @@ class AdoptLabels:
             return
         owner = controller_reference(about)
         known = self._store.job(JobKey(str(about["namespace"]), name))
-        ref = None if known is None else known.job.spec.workload_ref
-        if value not in CHANGES:
+        ref, kind = None if known is None else known.job.spec.workload_ref, kind_at(resource)
+        if kind is None or kind.adoption is None:
+            text = f"a {resource.kind} can't be adopted, {adoptable_text()} can: take the label off, or wrap it"
+            self._say(resource, body, Reason.WORKLOAD_NOT_ADOPTABLE, text)
+        elif value not in CHANGES:
             self._say(resource, body, *_meaningless(value))
         elif owner:
             self._say(resource, body, Reason.WORKLOAD_CONTROLLED, controlled_text(f"{resource.kind} {name}", owner))

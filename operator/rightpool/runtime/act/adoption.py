@@ -22,7 +22,7 @@ from rightpool.runtime.act.refusals import Refusals
 from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.store import Store
 from rightpool.workloads.kinds.kind import Kind
-from rightpool.workloads.kinds.registry import KINDS, adopted_workload, kind_named
+from rightpool.workloads.kinds.registry import adoptable_text, adopted_workload, kind_named
 from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.template import InvalidTemplate
 
@@ -74,8 +74,7 @@ class Adopter:
         """The object that may be adopted."""
         kind = kind_named(ref.api_version, ref.kind)
         if kind is None:
-            known = " and ".join(sorted(one.resource.kind for one in KINDS.values()))
-            message = f"workloadRef: {ref.kind} of {ref.api_version} can't be adopted, {known} can"
+            message = f"workloadRef: {ref.kind} of {ref.api_version} can't be adopted, {adoptable_text()} can"
             raise _Refused(Reason.WORKLOAD_NOT_ADOPTABLE, message)
         if kind.resource not in self._store.watched:
             name = f"{kind.resource.plural}.{kind.resource.group}"

@@ -26,7 +26,7 @@ from rightpool.runtime.act.template_checks import refused_as_new
 from rightpool.runtime.observe.facts import ChildFacts, member_facts, meta
 from rightpool.runtime.observe.store import Store
 from rightpool.workloads.in_place import held, moved, operations, resumed, with_original
-from rightpool.workloads.kinds.kind import Unable
+from rightpool.workloads.kinds.kind import Unable, adoption_of
 from rightpool.workloads.refused_fields import by_name
 from rightpool.workloads.template import InvalidTemplate
 
@@ -116,7 +116,7 @@ class Objects:
         assert here is not None
         try:
             stopped = held(kind, body, here, pools.get(here.placement.pool))
-            after = kind.anew(moved(kind, stopped, there, pools.get(there.placement.pool)))
+            after = adoption_of(kind).anew(moved(kind, stopped, there, pools.get(there.placement.pool)))
             self._client.patch(kind.resource, child.name, child.namespace, operations(body, stopped), dry_run=True)
             refused = refused_as_new(self._client, kind, after)
         except (Unable, InvalidTemplate) as error:

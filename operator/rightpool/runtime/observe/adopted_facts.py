@@ -11,7 +11,7 @@ from rightpool.api.workload import Workload
 from rightpool.contract import LABEL_ADOPT
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.in_place import Original, edited, original_of, put_back, why_unable
-from rightpool.workloads.kinds.kind import Kind
+from rightpool.workloads.kinds.kind import Kind, adoption_of
 from rightpool.workloads.kinds.registry import adopted_workload
 from rightpool.workloads.names import ANNOTATION_ORIGINAL
 from rightpool.workloads.pod_set import scaled_of
@@ -61,20 +61,20 @@ class AdoptedFacts:
 
 def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts | None) -> AdoptedFacts:
     """Its workload is read once for each of its specs, and not whenever its status changes."""
-    metadata = body["metadata"]
+    metadata, part = body["metadata"], adoption_of(kind)
     generation, asked = int(metadata.get("generation") or 0), (metadata.get("labels") or {}).get(LABEL_ADOPT)
     note = (metadata.get("annotations") or {}).get(ANNOTATION_ORIGINAL)
-    able = kind.abilities(body)._replace(unable=why_unable(body) or "")
+    able = part.abilities(body)._replace(unable=why_unable(body) or "")
     if before is not None and generation and (before.generation, before.note) == (generation, note):
         return before if (before.asked, before.able) == (asked, able) else altered(before, asked=asked, able=able)
-    members, workload, size, problem, role, trained = kind.members(body), None, None, "", "", ""
+    members, workload, size, problem, role, trained = part.members(body), None, None, "", "", ""
     original = original_of(kind, body)
     changed = original is not None and edited(kind, body)
     try:
         now = adopted_workload(kind, body)
         workload = now if original is None or changed else adopted_workload(kind, put_back(body, original))
         size, role = (now.chips, now.replicas), scaled_of(kind.pod_sets(workload.chosen)).name
-        trained = ",".join(f"{label}={value}" for label, value in kind.trained(body, role).items())
+        trained = ",".join(f"{label}={value}" for label, value in part.trained(body, role).items())
     except InvalidTemplate as error:
         problem = error.message
     return AdoptedFacts(

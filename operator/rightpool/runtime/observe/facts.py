@@ -46,7 +46,7 @@ from rightpool.runtime.observe.pod_status import (
     unready,
     unschedulable_since,
 )
-from rightpool.workloads.kinds.kind import ChildState, Kind, condition_is_true
+from rightpool.workloads.kinds.kind import ChildState, Kind, adoption_of, condition_is_true
 from rightpool.workloads.kinds.registry import child_owning
 from rightpool.workloads.metadata import controller_reference
 from rightpool.workloads.names import ANNOTATION_HELD, LABEL_QUEUE, child_name
@@ -249,7 +249,7 @@ def member_facts(body: Mapping[str, Any], child: ChildFacts) -> PodFacts | None:
     metadata = meta(body)
     if child.kind.owner_of(metadata, child.name) != child.uid:
         return None
-    role = sys.intern(child.kind.role_of(metadata))
+    role = sys.intern(adoption_of(child.kind).role_of(metadata))
     return altered(_pod_facts(body, child.job, child.revision, child.uid, role), profiled=_has_profiler(body))
 
 
@@ -317,7 +317,7 @@ def child_facts(kind: Kind[Any], body: Mapping[str, Any], before: ChildFacts | N
     labels = metadata.get("labels") or {}
     annotations = metadata.get("annotations") or {}
     job, revision = sys.intern(labels.get(LABEL_JOB, "")), revision_of(labels)
-    if job and ANNOTATION_ADOPTED_BY in annotations and LABEL_REVISION not in labels:
+    if job and kind.adoption is not None and ANNOTATION_ADOPTED_BY in annotations and LABEL_REVISION not in labels:
         return _adopted_facts(kind, body, job, before)
     if not job or revision is None or metadata["name"] != child_name(job, revision):
         return None

@@ -20,7 +20,7 @@ from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, conditi
 from rightpool.workloads.metadata import as_new, child_metadata, controller_reference
 from rightpool.workloads.names import check_names, child_name, service_name
 from rightpool.workloads.owner import Owner
-from rightpool.workloads.placed import chip_container_at, place_template, size_chips, template_settings
+from rightpool.workloads.placed import chip_container_at, place_template, size_chips, template_settings, template_shaped
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
@@ -36,7 +36,86 @@ _UID: Final = "batch.kubernetes.io/controller-uid"
 # What Kubernetes puts into the template of a Job.
 _GENERATED: Final = (_UID, "batch.kubernetes.io/job-name", "controller-uid", "job-name")
 
+_COUNTS: Final = ("/spec/completions", "/spec/parallelism")
 _INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+
+
+class AdoptedJobs:
+    """Jobs that somebody else has made."""
+
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        """See Adoptable. Only an Indexed Job lets its completions change, along with its parallelism."""
+        return Abilities("Job", resize=_is_gang(body["spec"]), affinity=True)
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Adoptable. Of affinity it is that to nodes alone."""
+        spec = body["spec"]
+        template = spec["template"]
+        found = template_settings(template, "/spec/template", ("nodeSelector", "tolerations", "affinity"))
+        if _is_gang(spec):
+            found |= {pointer: spec.get(pointer.rpartition("/")[2]) for pointer in _COUNTS}
+        index = chip_container_at(template)
+        if index is not None:
+            containers = template["spec"]["containers"]
+            found[f"/spec/template/spec/containers/{index}/resources"] = containers[index].get("resources")
+        return copy.deepcopy(found)
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
+        """See Adoptable."""
+        changed = copy.deepcopy(dict(body))
+        spec, pods = changed["spec"], ref.placement.replicas
+        if _is_gang(spec):
+            spec |= {"completions": pods, "parallelism": pods}
+        elif pods != spec.get("parallelism", 1):
+            raise Unable(f"a Job whose pods are not Indexed keeps their number, and {pods} would run there")
+        size_chips(spec["template"], ref, pool)
+        place_template(spec["template"], ref, pool, affinity=True)
+        return changed
+
+    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Adoptable. Kubernetes chooses the selector anew."""
+        manifest = as_new(body)
+        spec = manifest["spec"]
+        if not spec.get("manualSelector"):
+            spec.pop("selector", None)
+            labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+            for name in _GENERATED:
+                labels.pop(name, None)
+        return manifest
+
+    def adopted(self, body: Mapping[str, Any]) -> JobWorkload:
+        """See Adoptable. It ends, and fails for good, by its own spec."""
+        spec = body.get("spec") or {}
+        template = normalised(spec.get("template") or {})
+        labels = mapping_in(mapping_in(template, "metadata", "template"), "labels", "template.metadata")
+        for name in _GENERATED:
+            labels.pop(name, None)
+        container, chips = take_chips(template)
+        return JobWorkload(
+            template=template,
+            chip_container=container,
+            chips_per_replica=chips,
+            replicas=max(1, _count(spec.get("parallelism", 1))),
+            active_deadline_seconds=spec.get("activeDeadlineSeconds"),
+        )
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        """See Adoptable."""
+        return _UID, str(body["metadata"]["uid"])
+
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """See Adoptable."""
+        return dict([self.members(body)])
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        """See Adoptable."""
+        return _SET
+
+    def shaped(self, pointer: str, value: Any) -> bool:
+        """See Adoptable."""
+        if pointer in _COUNTS:
+            return type(value) is int and value > 0
+        return template_shaped(pointer, value)
 
 
 class JobKind:
@@ -46,6 +125,7 @@ class JobKind:
     resource: Final = JOBS
     optional: Final = False
     companion: Final = None
+    adoption: Final = AdoptedJobs()
 
     def pod_sets(self, workload: JobWorkload) -> tuple[PodSet, ...]:
         """See Kind."""
@@ -149,77 +229,9 @@ class JobKind:
         """The fields that suspend or resume a Job; its parallelism does not change."""
         return {"spec": {"suspend": suspend}}
 
-    def abilities(self, body: Mapping[str, Any]) -> Abilities:
-        """See Kind. Only an Indexed Job lets its completions change, along with its parallelism."""
-        return Abilities("Job", resize=_is_gang(body["spec"]), affinity=True)
-
-    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Kind. Of affinity it is that to nodes alone."""
-        spec = body["spec"]
-        template = spec["template"]
-        found = template_settings(template, "/spec/template", ("nodeSelector", "tolerations", "affinity"))
-        if _is_gang(spec):
-            found |= {f"/spec/{field}": spec.get(field) for field in ("completions", "parallelism")}
-        index = chip_container_at(template)
-        if index is not None:
-            containers = template["spec"]["containers"]
-            found[f"/spec/template/spec/containers/{index}/resources"] = containers[index].get("resources")
-        return copy.deepcopy(found)
-
-    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
-        """See Kind."""
-        changed = copy.deepcopy(dict(body))
-        spec, pods = changed["spec"], ref.placement.replicas
-        if _is_gang(spec):
-            spec |= {"completions": pods, "parallelism": pods}
-        elif pods != spec.get("parallelism", 1):
-            raise Unable(f"a Job whose pods are not Indexed keeps their number, and {pods} would run there")
-        size_chips(spec["template"], ref, pool)
-        place_template(spec["template"], ref, pool, affinity=True)
-        return changed
-
-    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Kind. Kubernetes chooses the selector anew."""
-        manifest = as_new(body)
-        spec = manifest["spec"]
-        if not spec.get("manualSelector"):
-            spec.pop("selector", None)
-            labels = (spec["template"].get("metadata") or {}).get("labels") or {}
-            for name in _GENERATED:
-                labels.pop(name, None)
-        return manifest
-
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""
         return {"spec": {"suspend": False, "ttlSecondsAfterFinished": seconds}}
-
-    def adopted(self, body: Mapping[str, Any]) -> JobWorkload:
-        """See Kind. It ends, and fails for good, by its own spec."""
-        spec = body.get("spec") or {}
-        template = normalised(spec.get("template") or {})
-        labels = mapping_in(mapping_in(template, "metadata", "template"), "labels", "template.metadata")
-        for name in _GENERATED:
-            labels.pop(name, None)
-        container, chips = take_chips(template)
-        return JobWorkload(
-            template=template,
-            chip_container=container,
-            chips_per_replica=chips,
-            replicas=max(1, _count(spec.get("parallelism", 1))),
-            active_deadline_seconds=spec.get("activeDeadlineSeconds"),
-        )
-
-    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
-        """See Kind."""
-        return _UID, str(body["metadata"]["uid"])
-
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """See Kind."""
-        return dict([self.members(body)])
-
-    def role_of(self, pod: Mapping[str, Any]) -> str:
-        """See Kind."""
-        return _SET
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         """See Kind. The version of the API group may differ."""

@@ -21,7 +21,7 @@ from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, conditi
 from rightpool.workloads.metadata import as_new, child_metadata
 from rightpool.workloads.names import check_names, child_name
 from rightpool.workloads.owner import Owner
-from rightpool.workloads.placed import chips_in, place_template, template_settings
+from rightpool.workloads.placed import chips_in, place_template, template_settings, template_shaped
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import UNIT, Hosts, Units
@@ -38,6 +38,69 @@ _INDEX_OF_POD: Final = "metadata.annotations['batch.kubernetes.io/job-completion
 _INDEX_OF_JOB: Final = "metadata.annotations['jobset.sigs.k8s.io/job-index']"
 
 
+class AdoptedJobSets:
+    """JobSets that somebody else has made."""
+
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        """See Adoptable. Its webhook takes no other counts, resources or affinity."""
+        return Abilities("JobSet", resize=False, affinity=False)
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Adoptable."""
+        index = _with_chips(body)
+        if index is None:
+            return {}
+        pointer = f"/spec/replicatedJobs/{index}/template/spec/template"
+        template = body["spec"]["replicatedJobs"][index]["template"]["spec"]["template"]
+        return copy.deepcopy(template_settings(template, pointer, ("nodeSelector", "tolerations")))
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
+        """See Adoptable."""
+        changed, index = copy.deepcopy(dict(body)), _with_chips(body)
+        if index is None:
+            raise Unable("none of its pods asks for chips")
+        role = changed["spec"]["replicatedJobs"][index]
+        template, at = _job(role)["template"], ref.placement
+        if (pods_of(role), chips_in(template)) != (at.replicas, at.chips_per_replica):
+            raise Unable(f"a JobSet keeps its size, and {at.replicas} pods of {at.chips_per_replica} chips are another")
+        place_template(template, ref, pool, affinity=False)
+        return changed
+
+    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Adoptable."""
+        return as_new(body)
+
+    def adopted(self, body: Mapping[str, Any]) -> JobSetWorkload:
+        """See Adoptable. Of several roles with chips the one trains that has most of them."""
+        spec = normalised(body.get("spec") or {})
+        found: list[tuple[int, str, str, int]] = []
+        for role in _roles(spec):
+            template = mapping_in(_job(role), "template", f"{_path(role)}.template.spec")
+            if asks_for_chips(template):
+                container, chips = take_chips(template)
+                found.append((pods_of(role) * chips, role["name"], container, chips))
+        if not found:
+            raise InvalidTemplate(NO_CHIPS)
+        _, name, container, chips = max(found, key=lambda one: one[0])
+        return JobSetWorkload(template=spec, role=name, chip_container=container, chips_per_replica=chips)
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        """See Adoptable."""
+        return _UID, str(body["metadata"]["uid"])
+
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """See Adoptable."""
+        return dict([self.members(body), (_ROLE, role)])
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        """See Adoptable."""
+        return str((pod.get("labels") or {}).get(_ROLE, ""))
+
+    def shaped(self, pointer: str, value: Any) -> bool:
+        """See Adoptable."""
+        return template_shaped(pointer, value)
+
+
 class JobSetKind:
     """Training of several roles. JobSet's controller makes a Job for each, and the Service of their names."""
 
@@ -45,6 +108,7 @@ class JobSetKind:
     resource: Final = JOB_SETS
     optional: Final = True
     companion: Final = None
+    adoption: Final = AdoptedJobSets()
 
     def pod_sets(self, workload: JobSetWorkload) -> tuple[PodSet, ...]:
         """See Kind."""
@@ -152,64 +216,9 @@ class JobSetKind:
         """The field that suspends or resumes a JobSet."""
         return {"spec": {"suspend": suspend}}
 
-    def abilities(self, body: Mapping[str, Any]) -> Abilities:
-        """See Kind. Its webhook takes no other counts, resources or affinity."""
-        return Abilities("JobSet", resize=False, affinity=False)
-
-    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Kind."""
-        index = _with_chips(body)
-        if index is None:
-            return {}
-        pointer = f"/spec/replicatedJobs/{index}/template/spec/template"
-        template = body["spec"]["replicatedJobs"][index]["template"]["spec"]["template"]
-        return copy.deepcopy(template_settings(template, pointer, ("nodeSelector", "tolerations")))
-
-    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
-        """See Kind."""
-        changed, index = copy.deepcopy(dict(body)), _with_chips(body)
-        if index is None:
-            raise Unable("none of its pods asks for chips")
-        role = changed["spec"]["replicatedJobs"][index]
-        template, at = _job(role)["template"], ref.placement
-        if (pods_of(role), chips_in(template)) != (at.replicas, at.chips_per_replica):
-            raise Unable(f"a JobSet keeps its size, and {at.replicas} pods of {at.chips_per_replica} chips are another")
-        place_template(template, ref, pool, affinity=False)
-        return changed
-
-    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Kind."""
-        return as_new(body)
-
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""
         return {"spec": {"suspend": False, "ttlSecondsAfterFinished": seconds}}
-
-    def adopted(self, body: Mapping[str, Any]) -> JobSetWorkload:
-        """See Kind. Of several roles with chips the one trains that has most of them."""
-        spec = normalised(body.get("spec") or {})
-        found: list[tuple[int, str, str, int]] = []
-        for role in _roles(spec):
-            template = mapping_in(_job(role), "template", f"{_path(role)}.template.spec")
-            if asks_for_chips(template):
-                container, chips = take_chips(template)
-                found.append((pods_of(role) * chips, role["name"], container, chips))
-        if not found:
-            raise InvalidTemplate(NO_CHIPS)
-        _, name, container, chips = max(found, key=lambda one: one[0])
-        return JobSetWorkload(template=spec, role=name, chip_container=container, chips_per_replica=chips)
-
-    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
-        """See Kind."""
-        return _UID, str(body["metadata"]["uid"])
-
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """See Kind."""
-        return dict([self.members(body), (_ROLE, role)])
-
-    def role_of(self, pod: Mapping[str, Any]) -> str:
-        """See Kind."""
-        return str((pod.get("labels") or {}).get(_ROLE, ""))
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         """See Kind. A Job stands between the two."""

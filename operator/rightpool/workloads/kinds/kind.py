@@ -21,6 +21,7 @@ from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.rendezvous import Hosts
 
 W = TypeVar("W")
+A = TypeVar("A", covariant=True)
 
 
 class Unable(Exception):
@@ -117,6 +118,54 @@ class Companion(Protocol):
         ...
 
 
+class Adoptable(Protocol[A]):
+    """Of objects that somebody else has made: what they run, which pods are theirs, and what can be changed of them."""
+
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        """What can be changed of this object while it is suspended."""
+        ...
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """By JSON pointer, the value of each field that `change` may set; None where it has none."""
+        ...
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
+        """The object as this Revision, in nothing else than in `settings`. It is suspended before and after.
+
+        Raises Unable, and workloads.template.InvalidTemplate where it contradicts the pool.
+        """
+        ...
+
+    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The manifest of a new object like this one, of the same name."""
+        ...
+
+    def adopted(self, body: Mapping[str, Any]) -> A:
+        """The workload that an object of this kind is which somebody else has made: how many pods it asks for, with how
+        many chips each, and their template without these. Raises workloads.template.InvalidTemplate where none of its
+        pods asks for chips."""
+        ...
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        """The label, and its value, by which the pods of this object are listed. Its own controllers set it.
+
+        Others may set it too: `owner_of` says of a pod whether it is a member.
+        """
+        ...
+
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """The labels that the pods of this object have which train, and no others: the set of that name."""
+        ...
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        """The pod set that a pod with this metadata is of, by labels of the kind's own controllers."""
+        ...
+
+    def shaped(self, pointer: str, value: Any) -> bool:
+        """Whether a value of one of `settings` is of the type that the API server takes there."""
+        ...
+
+
 class Kind(Protocol[W]):
     """One kind of child, of a workload of its own schema."""
 
@@ -138,6 +187,11 @@ class Kind(Protocol[W]):
     @property
     def companion(self) -> Companion | None:
         """Of what its children need beside them; None where a child says all itself."""
+        ...
+
+    @property
+    def adoption(self) -> Adoptable[W] | None:
+        """Of what its objects are that somebody else has made; None where they can't be adopted."""
         ...
 
     def pod_sets(self, workload: W) -> tuple[PodSet, ...]:
@@ -195,48 +249,8 @@ class Kind(Protocol[W]):
         """The fields that, applied to an existing child, stop its pods or start those of `placement`."""
         ...
 
-    def abilities(self, body: Mapping[str, Any]) -> Abilities:
-        """What can be changed of this object while it is suspended."""
-        ...
-
-    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """By JSON pointer, the value of each field that `change` may set; None where it has none."""
-        ...
-
-    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
-        """The object as this Revision, in nothing else than in `settings`. It is suspended before and after.
-
-        Raises Unable, and workloads.template.InvalidTemplate where it contradicts the pool.
-        """
-        ...
-
-    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The manifest of a new object like this one, of the same name."""
-        ...
-
     def expiry(self, seconds: int) -> dict[str, Any]:
         """The fields that, applied to a child that has ended, have Kubernetes delete it after so many seconds."""
-        ...
-
-    def adopted(self, body: Mapping[str, Any]) -> W:
-        """The workload that an object of this kind is which somebody else has made: how many pods it asks for, with how
-        many chips each, and their template without these. Raises workloads.template.InvalidTemplate where none of its
-        pods asks for chips."""
-        ...
-
-    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
-        """The label, and its value, by which the pods of this object are listed. Its own controllers set it.
-
-        Others may set it too: `owner_of` says of a pod whether it is a member.
-        """
-        ...
-
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """The labels that the pods of this object have which train, and no others: the set of that name."""
-        ...
-
-    def role_of(self, pod: Mapping[str, Any]) -> str:
-        """The pod set that a pod with this metadata is of, by labels of the kind's own controllers."""
         ...
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
@@ -247,6 +261,14 @@ class Kind(Protocol[W]):
         the new one's.
         """
         ...
+
+
+def adoption_of(kind: Kind[W]) -> Adoptable[W]:
+    """Of what the kind's objects are that somebody else has made. Raises Unable where they can't be adopted."""
+    if kind.adoption is None:
+        name = kind.resource.kind
+        raise Unable(f"a {name} can't be adopted: wrap it in spec.workload.{kind.field}")
+    return kind.adoption
 
 
 def condition_of(conditions: Iterable[Mapping[str, Any]], kind: str, status: str = "True") -> Mapping[str, Any] | None:

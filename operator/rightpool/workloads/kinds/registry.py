@@ -9,7 +9,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.workload import Workload
 from rightpool.workloads.kinds.job import JOB
 from rightpool.workloads.kinds.job_set import JOB_SET
-from rightpool.workloads.kinds.kind import Kind
+from rightpool.workloads.kinds.kind import Kind, adoption_of
 from rightpool.workloads.kinds.server import SERVER
 from rightpool.workloads.kinds.train_job import TRAIN_JOB
 from rightpool.workloads.names import child_name
@@ -56,16 +56,26 @@ def kind_at(resource: Resource) -> Kind[Any] | None:
     return next((kind for kind in KINDS.values() if kind.resource == resource), None)
 
 
+def adoptable() -> tuple[Kind[Any], ...]:
+    """The kinds whose objects can be adopted."""
+    return tuple(kind for kind in KINDS.values() if kind.adoption is not None)
+
+
+def adoptable_text() -> str:
+    """What Kubernetes calls them."""
+    return " and ".join(sorted(kind.resource.kind for kind in adoptable()))
+
+
 def kind_named(api_version: str, kind: str) -> Kind[Any] | None:
     """The kind that Kubernetes calls so, in any version of its group; None where its objects can't be adopted."""
     group = api_version.rpartition("/")[0]
-    return next((one for one in KINDS.values() if (one.resource.group, one.resource.kind) == (group, kind)), None)
+    return next((one for one in adoptable() if (one.resource.group, one.resource.kind) == (group, kind)), None)
 
 
 def adopted_workload(kind: Kind[Any], body: Mapping[str, Any]) -> Workload:
     """The workload that an object is which somebody else has made. Raises workloads.template.InvalidTemplate."""
     try:
-        return Workload.model_validate({kind.field: kind.adopted(body)})
+        return Workload.model_validate({kind.field: adoption_of(kind).adopted(body)})
     except ValueError as error:
         raise InvalidTemplate(f"{kind.resource.kind} can't be read: {error}") from None
 

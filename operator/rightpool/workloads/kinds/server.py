@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
 from rightpool.api.placement import Placement
@@ -14,18 +14,16 @@ from rightpool.api.server import ServerWorkload
 from rightpool.api.units import unix_time_of
 from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
-from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.front import SERVES, build_front
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, Unable, condition_of
-from rightpool.workloads.metadata import as_new, child_metadata, controller_reference
+from rightpool.workloads.kinds.kind import ChildState, condition_of
+from rightpool.workloads.metadata import child_metadata, controller_reference
 from rightpool.workloads.names import LABEL_OWNER
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
 from rightpool.workloads.template import (
-    InvalidTemplate,
     chip_container_of,
     containers_of,
     mapping_in,
@@ -40,7 +38,6 @@ _HASH: Final = (
     "pod-template-hash"  # which the Deployment's controller gives to pods, and to the name of their ReplicaSet
 )
 _METRICS: Final = "metrics"  # the name of the port whose page is read
-_NOT_ADOPTED: Final = "a Deployment can't be adopted yet: wrap it in spec.workload.server"
 
 
 class ServerKind:
@@ -50,6 +47,7 @@ class ServerKind:
     resource: Final = DEPLOYMENTS
     optional: Final = False
     companion: Final = None
+    adoption: Final = None
 
     def pod_sets(self, workload: ServerWorkload) -> tuple[PodSet, ...]:
         """See Kind."""
@@ -130,41 +128,9 @@ class ServerKind:
         """The field that says how many pods there are."""
         return {"spec": {"replicas": 0 if suspend else placement.replicas}}
 
-    def abilities(self, body: Mapping[str, Any]) -> Abilities:
-        """See Kind."""
-        return Abilities(DEPLOYMENTS.kind, resize=False, affinity=False)
-
-    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Kind."""
-        return {}
-
-    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> NoReturn:
-        """See Kind."""
-        raise Unable(_NOT_ADOPTED)
-
-    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Kind."""
-        return as_new(body)
-
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. It has no end, and no such field."""
         return {"spec": {"paused": False}}
-
-    def adopted(self, body: Mapping[str, Any]) -> NoReturn:
-        """See Kind."""
-        raise InvalidTemplate(_NOT_ADOPTED)
-
-    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
-        """See Kind."""
-        return LABEL_OWNER, str(body["metadata"]["labels"][LABEL_OWNER])
-
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """See Kind."""
-        return dict([self.members(body)])
-
-    def role_of(self, pod: Mapping[str, Any]) -> str:
-        """See Kind."""
-        return _SET
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         """See Kind. A ReplicaSet stands between the two, whose name is the Deployment's with the hash, and no label has

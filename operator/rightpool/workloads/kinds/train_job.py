@@ -14,10 +14,9 @@ from rightpool.api.train_job import TrainJobWorkload
 from rightpool.api.units import unix_time_of
 from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
-from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, Unable, condition_of, resumed_at
-from rightpool.workloads.metadata import as_new, child_metadata
+from rightpool.workloads.kinds.kind import ChildState, condition_of, resumed_at
+from rightpool.workloads.metadata import child_metadata
 from rightpool.workloads.names import LABEL_OWNER, check_names, child_name, object_labels
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet, scaled_of
@@ -38,7 +37,6 @@ _ROLE: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 _INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _LAUNCHED: Final = ("mpi", "flux")  # by a pod of its own, which tells the others what to run
 _PROGRAM: Final = ("image", "command", "args")
-_NOT_ADOPTED: Final = "a TrainJob can't be adopted yet: wrap it in spec.workload.trainJob"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +103,7 @@ class TrainJobKind:
     resource: Final = TRAIN_JOBS
     optional: Final = True
     companion: Final = TrainingRuntimes()
+    adoption: Final = None
 
     def pod_sets(self, workload: TrainJobWorkload | _Known) -> tuple[PodSet, ...]:
         """See Kind. Without the runtime only what the TrainJob itself says of the pods that train."""
@@ -185,41 +184,9 @@ class TrainJobKind:
         """The field that suspends or resumes a TrainJob."""
         return {"spec": {"suspend": suspend}}
 
-    def abilities(self, body: Mapping[str, Any]) -> Abilities:
-        """See Kind."""
-        return Abilities("TrainJob", resize=False, affinity=False)
-
-    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Kind."""
-        return {}
-
-    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> NoReturn:
-        """See Kind."""
-        raise Unable(_NOT_ADOPTED)
-
-    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Kind."""
-        return as_new(body)
-
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. Trainer has no such field."""
         return {"spec": {"suspend": False}}
-
-    def adopted(self, body: Mapping[str, Any]) -> NoReturn:
-        """See Kind."""
-        raise InvalidTemplate(_NOT_ADOPTED)
-
-    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
-        """See Kind. Its JobSet has its name."""
-        return _JOB_SET, str(body["metadata"]["name"])
-
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """See Kind."""
-        return dict([self.members(body), (_ROLE, role)])
-
-    def role_of(self, pod: Mapping[str, Any]) -> str:
-        """See Kind."""
-        return str((pod.get("labels") or {}).get(_ROLE, ""))
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         """See Kind. A Job and a JobSet stand between the two, and no label has the TrainJob's uid: so it is the

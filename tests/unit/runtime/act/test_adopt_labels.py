@@ -32,7 +32,7 @@ class Cluster:
 
     def pages(self, resource: Resource, namespace: str | None = None, **selectors: Any) -> Iterable[Listing]:
         assert selectors["labels"] == f"{LABEL_ADOPT},!{LABEL_JOB}"
-        yield Listing(self.labelled if resource is JOBS else [], "1", "")
+        yield Listing([body for body in self.labelled if body.get("kind", "Job") == resource.kind], "1", "")
 
     def create(self, resource: Resource, body: Body) -> Body:
         if body["metadata"]["name"] in self.refuses:
@@ -104,6 +104,7 @@ def test_a_labelled_object_gets_a_profiledjob_that_belongs_to_it() -> None:
         (job("a.name.with.dots"), "NameTaken"),
         (job("n" * 60), "NameTaken"),
         (job("bert"), "NameTaken"),
+        ({**job(), "kind": "TrainJob"}, "WorkloadNotAdoptable"),
         (job(ownerReferences=[{"kind": "JobSet", "name": "llm", "controller": True}]), "WorkloadControlled"),
     ],
 )

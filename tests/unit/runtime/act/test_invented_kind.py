@@ -41,11 +41,11 @@ from rightpool.runtime.observe.relist import Relister
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.kind import ChildState, Failures
 from rightpool.workloads.kinds.registry import KINDS, naming_of
-from rightpool.workloads.metadata import child_metadata
+from rightpool.workloads.metadata import as_new, child_metadata
 from rightpool.workloads.names import ANNOTATION_HELD, child_name
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.owner import Owner
-from rightpool.workloads.placed import place_template, template_settings
+from rightpool.workloads.placed import place_template, template_settings, template_shaped
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
@@ -79,6 +79,39 @@ class Widget(ApiModel):
         return self.size
 
 
+class AdoptedWidgets:
+    """Widgets that somebody else has made."""
+
+    def adopted(self, body: Mapping[str, Any]) -> Widget:
+        return Widget.model_validate(body["spec"])
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        return "widget-name", str(body["metadata"]["name"])
+
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        return {"widget-name": str(body["metadata"]["name"]), "widget-role": role}
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        return str(pod["labels"]["widget-role"])
+
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        return Abilities("Widget", resize=False, affinity=False)
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return template_settings(body["spec"]["workers"], "/spec/workers", ("nodeSelector", "tolerations"))
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
+        changed = copy.deepcopy(dict(body))
+        place_template(changed["spec"]["workers"], ref, pool, affinity=False)
+        return changed
+
+    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return as_new(body)
+
+    def shaped(self, pointer: str, value: Any) -> bool:
+        return template_shaped(pointer, value)
+
+
 class WidgetKind:
     """Suspended is 0 workers; ended is a phase; its pods are those of Jobs that it makes, and have its name and uid in
     labels, as those of a JobSet have. It makes a Service itself."""
@@ -87,6 +120,7 @@ class WidgetKind:
     resource = WIDGETS
     optional = True
     companion = None
+    adoption = AdoptedWidgets()
 
     def pod_sets(self, workload: Widget) -> tuple[PodSet, ...]:
         workers = PodSet("workers", workload.workers, None, workload.size, workload.accelerators)
@@ -146,29 +180,6 @@ class WidgetKind:
 
     def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
         return {"spec": {"size": 0 if suspend else placement.replicas}}
-
-    def adopted(self, body: Mapping[str, Any]) -> Widget:
-        return Widget.model_validate(body["spec"])
-
-    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
-        return "widget-name", str(body["metadata"]["name"])
-
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        return {"widget-name": str(body["metadata"]["name"]), "widget-role": role}
-
-    def role_of(self, pod: Mapping[str, Any]) -> str:
-        return str(pod["labels"]["widget-role"])
-
-    def abilities(self, body: Mapping[str, Any]) -> Abilities:
-        return Abilities("Widget", resize=False, affinity=False)
-
-    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        return template_settings(body["spec"]["workers"], "/spec/workers", ("nodeSelector", "tolerations"))
-
-    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
-        changed = copy.deepcopy(dict(body))
-        place_template(changed["spec"]["workers"], ref, pool, affinity=False)
-        return changed
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:
         labels: Mapping[str, str] = pod.get("labels") or {}

@@ -12,8 +12,8 @@ import pytest
 from rightpool.api.revision import Revision
 from rightpool.api.workload import Workload
 from rightpool.contract import LABEL_ROLE
-from rightpool.workloads.kinds.kind import Kind
-from rightpool.workloads.kinds.registry import KINDS, adopted_workload, child_owning, kind_named, pod_sets_of
+from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of
+from rightpool.workloads.kinds.registry import KINDS, adoptable, adopted_workload, child_owning, kind_named, pod_sets_of
 from rightpool.workloads.overlay import overlaid
 from rightpool.workloads.pod_set import scaled_of
 from rightpool.workloads.resources import asks_for_chips
@@ -27,7 +27,7 @@ each_kind = pytest.mark.parametrize("field", KINDS)
 # Their pods are not in the child alone: nothing is laid over them, and none of their objects is adopted.
 each_whole_kind = pytest.mark.parametrize("field", [field for field in KINDS if KINDS[field].companion is None])
 NOT_ADOPTED: Final = {"trainJob": "TrainJob", "server": "Deployment"}
-each_adopted_kind = pytest.mark.parametrize("field", [field for field in KINDS if field not in NOT_ADOPTED])
+each_adopted_kind = pytest.mark.parametrize("field", [kind.field for kind in adoptable()])
 SERVES: Final = {"server"}
 each_gang = pytest.mark.parametrize("field", [field for field in KINDS if field not in SERVES])
 
@@ -142,12 +142,14 @@ def test_another_template_is_of_the_pods_that_train_alone(field: str) -> None:
     assert changed.replicas == workload.replicas and changed.chips_per_replica == workload.chips_per_replica
 
 
-@each_kind
+@each_adopted_kind
 def test_members_are_found_by_a_label_that_each_pod_has(field: str) -> None:
     kind, seen = KINDS[field], recorded(field)
-    label, value = kind.members(seen["running"])
+    label, value = adoption_of(kind).members(seen["running"])
     assert value and all(pod["metadata"]["labels"][label] == value for pod in seen["pods"])
-    assert all(kind.role_of(pod["metadata"]) == pod["metadata"]["labels"][LABEL_ROLE] for pod in seen["pods"])
+    assert all(
+        adoption_of(kind).role_of(pod["metadata"]) == pod["metadata"]["labels"][LABEL_ROLE] for pod in seen["pods"]
+    )
 
 
 @each_adopted_kind
@@ -164,13 +166,16 @@ def test_an_object_that_somebody_made_is_the_workload_that_it_asks_for(field: st
     assert kind_named(kind.resource.api_version, kind.resource.kind) is kind
     # No chips at all, and more than one container with some.
     with pytest.raises(InvalidTemplate, match="no container asks for chips"):
-        kind.adopted({**made, "spec": without_chips(made["spec"])})
+        adoption_of(kind).adopted({**made, "spec": without_chips(made["spec"])})
 
 
-@pytest.mark.parametrize(("field", "name"), NOT_ADOPTED.items())
-def test_what_can_t_be_adopted_says_so(field: str, name: str) -> None:
-    with pytest.raises(InvalidTemplate, match=f"a {name} can't be adopted yet"):
-        KINDS[field].adopted(recorded(field)["running"])
+def test_what_can_t_be_adopted_is_found_by_nobody_and_says_so() -> None:
+    others = [kind for kind in KINDS.values() if kind not in adoptable()]
+    assert [kind.resource.kind for kind in others] == ["TrainJob", "Deployment"]
+    for kind in others:
+        assert kind_named(kind.resource.api_version, kind.resource.kind) is None
+        with pytest.raises(Unable, match=f"a {kind.resource.kind} can't be adopted: wrap it"):
+            adoption_of(kind)
 
 
 def without_chips(spec: Body) -> Body:
@@ -187,4 +192,4 @@ def test_two_containers_with_chips_are_no_workload() -> None:
     asks = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
     template = {"spec": {"containers": [{"name": "one", **asks}, {"name": "two", **asks}]}}
     with pytest.raises(InvalidTemplate, match="several containers ask for chips"):
-        KINDS["job"].adopted({"metadata": {}, "spec": {"template": template}})
+        adoption_of(KINDS["job"]).adopted({"metadata": {}, "spec": {"template": template}})
