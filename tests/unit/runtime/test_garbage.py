@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.cycle import Cluster, Readings, planner_of
-from rightpool.cluster.resources import PROFILED_JOBS
+from rightpool.cluster.resources import ACCELERATOR_POOLS, PROFILED_JOBS
 from rightpool.planning.jobs.job import JobKey
 from rightpool.profiles.sample import Field
 from rightpool.runtime.act.executor import Executor
@@ -100,3 +100,36 @@ def test_pages_that_lie(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.Mo
         assert not any(c["reason"] == "OperatorFailed" for c in after[key]["conditions"]), names[key.name]
         if key.name in names:
             assert job.job.state.pause is not None, names[key.name]
+
+
+POOL = {"accelerator": "Mine", "chip": {"memory": "48Gi"}, "chipsPerNode": 8, "resourceName": "nvidia.com/gpu"}
+ABSURD: dict[str, Body] = {
+    "dear": {"price": {"perChipHour": "1e25"}},
+    "cheap": {"price": {"perChipHour": "-1"}},
+    "fast": {"chip": {"memory": "9999Ei", "teraflops": {"bf16": "1e300"}}},
+    "slow": {"interconnect": {"intraNode": {"kind": "PCIe", "gigabytesPerSecond": "NaN"}}},
+    "large": {"slice": {"topology": "999x999x999", "chips": 997_002_999}},
+    "many": {"maxChips": 10**30},
+    "less than none": {"chipsPerNode": -1},
+    "labelled": {"nodeSelector": {f"label-{number}": "x" for number in range(1_000)}},
+    "tolerant": {"tolerations": [{"operator": "Bogus", "key": 3}] * 1_000},
+}
+
+
+def test_absurd_pools_and_statuses() -> None:
+    """Each says what is wrong with it, and no job is any different."""
+    cluster = Cluster()
+    honest = run(cluster, small_store(cluster, 2, START))
+    cluster = Cluster()
+    store = small_store(cluster, 2, START)
+    for name, spec in ABSURD.items():
+        about = {"name": name.replace(" ", "-"), "uid": name, "generation": 1}
+        garbage = {"prices": [{}], "outcomes": [{"finishedAt": "never"}], "spotUses": [7], "calibration": {"chips": -1}}
+        kind = {"apiVersion": "rightpool.dev/v1alpha1", "kind": "AcceleratorPool"}
+        body = {**kind, "metadata": about, "spec": {**POOL, **spec}, "status": garbage}
+        store.observe(ACCELERATOR_POOLS, None, cluster.put(ACCELERATOR_POOLS, body))
+    assert run(cluster, store) == honest
+    for name in ABSURD:
+        status = cluster.stored(ACCELERATOR_POOLS, None, name.replace(" ", "-"))["status"]
+        ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
+        assert (ready["status"], ready["reason"]) == ("False", "InvalidSpec"), (name, ready)
