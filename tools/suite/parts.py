@@ -132,7 +132,7 @@ LANES: Final = (
     # that need no built program come first, since they can run during the build.
     Lane((LINT, UNIT, PROFILER, TEMPLATES)),
     # The longest waits: a cluster of its own, so that they need not wait for anything else.
-    Lane((STORIES, DEVCLUSTER)),
+    Lane((STORIES, DEVCLUSTER, KINDS)),
     Lane(
         (API, RUNTIME),
         up=_module("devcluster", "up", "--name", "test"),
@@ -140,5 +140,5 @@ LANES: Final = (
     ),
     Lane((FAULTS, CHAOS)),
     # What mostly waits. At the end of a longer lane it would wait alone, when the others have left the cores idle.
-    Lane((SECURITY, CHART, KINDS)),
+    Lane((SECURITY, CHART)),
 )

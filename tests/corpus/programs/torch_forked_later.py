@@ -1,5 +1,5 @@
 # a child that is forked after its parent has trained trains on (a sweep that warms up once, hogwild)
-# torch quick
+# torch+torch._dynamo quick
 import multiprocessing
 
 import torch
