@@ -36,6 +36,7 @@ from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.adopt_labels import AdoptLabels
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children
+from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.act.policy_publisher import PolicyPublisher
@@ -45,10 +46,12 @@ from rightpool.runtime.health import Health
 from rightpool.runtime.loop import Parts, Planner
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.observe.members import Members
+from rightpool.runtime.observe.server_feed import ServerFeed
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.telemetry.reader import Target, TelemetryReader, TelemetryReading
+from rightpool.telemetry.server_scrape import ServerScrape
 
 INTERVAL = 10.0
 QUIET = 8  # cycles without a write, longer than a window
@@ -225,6 +228,7 @@ def planner_of(
         decide=Decider(),
         metrics=metrics,
         books=ChargebackBooks(cluster, fence, metrics.chargeback, "rightpool-system"),
+        servers=ServerFeed(ServerScrape(), DemandRecords(cluster, fence, "rightpool-system"), store.pods),
         health=Health(INTERVAL, 15.0),
     )
     return Planner(parts, interval=INTERVAL, clock=lambda: clock["now"])

@@ -19,9 +19,12 @@ from rightpool.cluster.client import Hook
 from rightpool.handlers.operator import run_operator
 from rightpool.runtime.wiring import Operator
 from rightpool.settings import LONGEST_INTERVAL, SHORTEST_INTERVAL, OperatorSettings
-from rightpool.telemetry.prometheus import PrometheusReader
+from rightpool.telemetry.prometheus import PrometheusQueries, PrometheusReader
 from rightpool.telemetry.reader import TelemetryReader
 from rightpool.telemetry.scrape import ScrapeReader
+from rightpool.telemetry.server_pages import ServerReader
+from rightpool.telemetry.server_queries import ServerQueries
+from rightpool.telemetry.server_scrape import ServerScrape
 from rightpool.telemetry.sources.registry import trusting
 
 logger = logging.getLogger(__name__)
@@ -63,7 +66,9 @@ def run(arguments: argparse.Namespace, hook: Hook | None = None) -> int:
     if settings.kubeconfig is not None:
         os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # kopf's watches read it from there
     try:
-        operator = Operator(settings, decide=Decider(), reader=telemetry_reader(settings), hook=hook)
+        operator = Operator(
+            settings, decide=Decider(), reader=telemetry_reader(settings), servers=server_reader(settings), hook=hook
+        )
     except (OSError, ValueError) as error:
         logger.error("the operator can't start: %s", error)
         return 1
@@ -76,6 +81,13 @@ def run(arguments: argparse.Namespace, hook: Hook | None = None) -> int:
     if failure is not None:
         logger.error("the operator has ended: %s", failure)
     return 0 if failure is None else 1
+
+
+def server_reader(settings: OperatorSettings) -> ServerReader:
+    """Of servers' own pages: as telemetry_reader."""
+    if settings.prometheus_url is None:
+        return ServerScrape()
+    return ServerQueries(PrometheusQueries(settings.prometheus_url), settings.prometheus_scrape_interval)
 
 
 def telemetry_reader(settings: OperatorSettings) -> TelemetryReader:

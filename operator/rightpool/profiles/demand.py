@@ -155,6 +155,11 @@ class DemandRecord:
         """Of the last seven days, those of which the requests are known."""
         return SLOT * float(np.count_nonzero(~np.isnan(self.counts(now))))
 
+    def newest(self, now: float) -> float | None:
+        """Unix seconds of the end of the last count that is known; None where none is, of the last seven days."""
+        known = np.flatnonzero(~np.isnan(self.counts(now)))
+        return None if not len(known) else (math.floor(now / SLOT) - DAYS * DAY + int(known[-1]) + 1) * SLOT
+
     def peak(self, now: float, within: float | None = None) -> float | None:
         """The most requests a second of any 15 s. within: seconds around this time of day, on each of the seven days;
         None: of all of them. None where nothing is known of it."""

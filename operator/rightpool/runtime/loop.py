@@ -54,6 +54,7 @@ from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.members import Members
 from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory
 from rightpool.runtime.observe.relist import Relister
+from rightpool.runtime.observe.server_feed import ServerFeed
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.volumes import BoundJobs
@@ -109,6 +110,8 @@ class Parts:
     """Those that the operator serves."""
     books: ChargebackBooks
     """What teams are charged, in ConfigMaps."""
+    servers: ServerFeed
+    """What servers answer, and their records of demand."""
     health: Health
     """What the probes answer by."""
 
@@ -155,6 +158,7 @@ class Planner:
         wait(list(self._busy.values()), timeout=timeout / 2)
         if self._parts.elector.held:
             self._parts.books.flush()
+            self._parts.servers.close()
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -208,6 +212,7 @@ class Planner:
             parts.metrics.fleet.measured = False
             self._leading_since = None
             parts.books.follow()
+            parts.servers.follow()
         with self._timer.phase("list"):
             self._relist()
         if not parts.relister.ready:
@@ -230,9 +235,9 @@ class Planner:
             pools = self._shaped(inventory, asked)
             self._forget({job.job.uid for job in stored.values()})
         with self._timer.phase("telemetry"):
-            parts.windows.refresh(
-                (job.job for job in live.values()), lambda job, number: parts.store.pods(job.key, number), now
-            )
+            jobs = [job.job for job in live.values()]
+            parts.windows.refresh(jobs, lambda job, number: parts.store.pods(job.key, number), now)
+            parts.servers.cycle(jobs, now)
             parts.metrics.telemetry_up.set(parts.windows.up)
         with self._timer.phase("profile"):
             observed = self._observer.observe(live, inventory, now, pools)
@@ -245,7 +250,7 @@ class Planner:
         fleet = Fleet({**ended, **observed}, pools, policy, now, parts.windows.up, kept, gone)
         with self._timer.phase("plan"):
             made = parts.decide(fleet)
-        assessments, limits = made.assessments, made.allocation.limits
+        assessments, limits, choice = made.assessments, made.allocation.limits, made.allocation.choice
         moving = self._carry_out(self._steps(live, observed, fleet, assessments), pools, now)
         with self._timer.phase("execute"):
             for job in ended.values():
@@ -260,15 +265,10 @@ class Planner:
             self._spot = self._spot.after(observed.values(), uses, now)
             uses = self._spot.to_keep(uses)
             parts.pool_publisher.publish(inventory, now, limits.outcomes, against, self._closed, uses)
-            parts.policy_publisher.publish(stored_policy, limits.stop, now, made.allocation.choice)
+            parts.policy_publisher.publish(stored_policy, limits.stop, now, choice)
         parts.books.cycle(stored, observed, assessments, now)
-        self._metrics_recorder.fleet(
-            (observed.get(key, job.job) for key, job in stored.items()),
-            len(pools),
-            now,
-            breaker_open=limits.stop is not None,
-            choice=made.allocation.choice,
-        )
+        seen = (observed.get(key, job.job) for key, job in stored.items())
+        self._metrics_recorder.fleet(seen, len(pools), now, breaker_open=limits.stop is not None, choice=choice)
         return moving
 
     def _relist(self) -> None:

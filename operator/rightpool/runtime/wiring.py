@@ -15,6 +15,7 @@ from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.adopt_labels import AdoptLabels
 from rightpool.runtime.act.chargeback_books import ChargebackBooks
 from rightpool.runtime.act.children import Children, read_key
+from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import REQUEST_SECONDS, Fence
 from rightpool.runtime.act.policy_publisher import PolicyPublisher
@@ -27,6 +28,7 @@ from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.observe.catalog_file import read_catalog
 from rightpool.runtime.observe.members import Members
 from rightpool.runtime.observe.relist import Relister
+from rightpool.runtime.observe.server_feed import ServerFeed
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.watched import watched
@@ -34,6 +36,7 @@ from rightpool.runtime.observe.watches import Watches
 from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.settings import OperatorSettings
 from rightpool.telemetry.reader import TelemetryReader
+from rightpool.telemetry.server_pages import ServerReader
 from rightpool.workloads.kinds.registry import optional_resources
 
 logger = logging.getLogger(__name__)
@@ -52,6 +55,7 @@ class Operator:
         *,
         decide: Decide,
         reader: TelemetryReader,
+        servers: ServerReader,
         hook: Hook | None = None,
         on_lead: Callable[[bool], None] | None = None,
     ) -> None:
@@ -136,6 +140,9 @@ class Operator:
                 decide=decide,
                 metrics=self.metrics,
                 books=ChargebackBooks(self._client, fence, self.metrics.chargeback, settings.lease_namespace),
+                servers=ServerFeed(
+                    servers, DemandRecords(self._client, fence, settings.lease_namespace), self.store.pods
+                ),
                 health=self._health,
             ),
             interval=settings.interval,

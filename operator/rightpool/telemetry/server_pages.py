@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
+from rightpool.planning.jobs.job import JobKey
+from rightpool.profiles.demand import Demanded
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import ServedWindow, ServerCounts, window_of
 from rightpool.telemetry.exposition import Series
@@ -83,11 +85,19 @@ class ServerReading:
     """Whether anything could be read at all."""
 
 
+PastDemand = Mapping[Demanded, Mapping[int, float]]
+"""Counts by slot of the record."""
+
+
 class ServerReader(Protocol):
     """Reads all servers at once. Blocks, for a bounded time, and never raises."""
 
     def read_servers(self, targets: Sequence[ServerTarget], now: float) -> ServerReading:
         """now: Unix seconds."""
+        ...
+
+    def past(self, key: JobKey, dialect: ServerDialect, begin: float, end: float) -> PastDemand:
+        """What is still known of a server's demand between two moments."""
         ...
 
 

@@ -12,13 +12,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from rightpool.planning.jobs.job import JobKey
 from rightpool.profiles.sample import RevisionKey
+from rightpool.telemetry.demand_history import demand_queries, past_demand
 from rightpool.telemetry.exposition import Series
 from rightpool.telemetry.prometheus import PrometheusQueries
 from rightpool.telemetry.server_pages import (
     BadServerPage,
     PageFailure,
     PageProblem,
+    PastDemand,
     ReplicaPages,
     ReplicaPod,
     ServerPage,
@@ -41,8 +44,10 @@ PodName = tuple[str, str]  # namespace, name
 class ServerQueries:
     """Reads the replicas of servers through one Prometheus. Used by one thread at a time."""
 
-    def __init__(self, prometheus: PrometheusQueries) -> None:
+    def __init__(self, prometheus: PrometheusQueries, scrape_interval: float) -> None:
+        """scrape_interval: Prometheus' own, seconds."""
         self._prometheus = prometheus
+        self._scrape_interval = scrape_interval
         self._pages = ReplicaPages()
         self._spoken: dict[RevisionKey, ServerDialect] = {}  # of those that may be of any dialect
         self._unheard: set[RevisionKey] = set()  # they may speak another than the one that is wanted
@@ -72,6 +77,10 @@ class ServerQueries:
         self._spoken = {key: dialect for key, dialect in reading.dialects.items() if key in alive}
         self._unheard = set(reading.failures)
         return reading
+
+    def past(self, key: JobKey, dialect: ServerDialect, begin: float, end: float) -> PastDemand:
+        """What Prometheus still has."""
+        return past_demand(self._prometheus, demand_queries(dialect, key, self._scrape_interval), begin, end)
 
     def _asked(self, targets: Iterable[ServerTarget]) -> Sequence[ServerDialect]:
         """The dialects that must be asked for: of a server that may be of any, all until it is known which."""

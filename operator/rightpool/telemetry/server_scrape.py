@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from rightpool.planning.jobs.job import JobKey
 from rightpool.pod_client import PodClient, PodRequest
 from rightpool.telemetry.exposition import BadPage, Series, parse_metrics
 from rightpool.telemetry.server_pages import (
@@ -15,6 +16,7 @@ from rightpool.telemetry.server_pages import (
     BadServerPage,
     PageFailure,
     PageProblem,
+    PastDemand,
     ReplicaPages,
     ReplicaPod,
     ServerPage,
@@ -22,6 +24,7 @@ from rightpool.telemetry.server_pages import (
     ServerTarget,
     page_of_series,
 )
+from rightpool.telemetry.sources.servers.dialect import ServerDialect
 
 LARGEST_SERVER_PAGE: Final = 4 * 2**20  # bytes
 _HEADERS: Final = {"Accept": "text/plain"}
@@ -54,6 +57,10 @@ class ServerScrape:
         self._tried = {replica: at for replica, at in self._tried.items() if replica in replicas}
         pages, failures = self._fetch(replicas)
         return self._pages.take(targets, pages, failures, now, started)
+
+    def past(self, _key: JobKey, _dialect: ServerDialect, _begin: float, _end: float) -> PastDemand:
+        """Nothing: pods tell what is so now."""
+        return {}
 
     def _fetch(
         self, replicas: Mapping[ReplicaPod, ServerTarget]

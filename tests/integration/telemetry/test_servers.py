@@ -55,7 +55,7 @@ def test_all_servers_by_one_query_a_dialect(fleet: Fleet) -> None:
         ServerTarget(TRITON, (("t", "10.0.0.3"),), 1, "/", dialect_named("Triton"), 15.0),
         ServerTarget(OTHER, (("s", "10.0.0.4"),), 1, "/", dialect_named("vLLM"), 15.0),
     ]
-    reader = ServerQueries(PrometheusQueries(fleet.url))
+    reader = ServerQueries(PrometheusQueries(fleet.url), 2.5)
     windows: dict[RevisionKey, ServedWindow] = {}
 
     def read() -> ServerReading:
@@ -78,7 +78,7 @@ def test_all_servers_by_one_query_a_dialect(fleet: Fleet) -> None:
 
 
 def test_a_prometheus_that_is_gone(tmp_path: Path) -> None:
-    reader = ServerQueries(PrometheusQueries(f"http://127.0.0.1:{free_port()}"))
+    reader = ServerQueries(PrometheusQueries(f"http://127.0.0.1:{free_port()}"), 2.5)
     reading = reader.read_servers([ServerTarget(KEY, (("a", "10.0.0.1"),), 1, "/", None, 15.0)], time.time())
     assert (reading.up, reading.failures[KEY].problem) == (False, PageProblem.UNREACHABLE)
     reader.close()
@@ -86,18 +86,19 @@ def test_a_prometheus_that_is_gone(tmp_path: Path) -> None:
 
 def test_what_prometheus_still_has_fills_the_record_of_a_restarted_operator(fleet: Fleet) -> None:
     started = time.time()
+    key = RevisionKey("shop", "past", 1)  # Prometheus still has those of the other tests
 
     def grown() -> str:
         requests = int(RATE * (time.time() - started))
         return bento(requests, probes=7 * requests)
 
     for pod in ("a", "b"):
-        fleet.pod(labels(KEY, pod), Page(lambda _: grown()))
+        fleet.pod(labels(key, pod), Page(lambda _: grown()))
     fleet.start()
     prometheus = PrometheusQueries(fleet.url)
     bentoml = dialect_named("BentoML")
     assert bentoml is not None
-    queries = demand_queries(bentoml, JobKey(KEY.namespace, KEY.job), scrape_interval=2.5)
+    queries = demand_queries(bentoml, JobKey(key.namespace, key.job), scrape_interval=2.5)
     assert queries.keys() == {Demanded.REQUESTS}
 
     def full() -> bool:

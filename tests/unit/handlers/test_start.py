@@ -91,7 +91,7 @@ def run(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
             bind_address="127.0.0.1",
         )
         reader: Any = None  # there is no job to measure
-        operator = Operator(settings, decide=Decider(), reader=reader)
+        operator = Operator(settings, decide=Decider(), reader=reader, servers=reader)
         stop = asyncio.Event()
         task = asyncio.create_task(run_operator(operator, settings, stop_flag=stop))
         running = Running(operator, port, task)

@@ -1,0 +1,136 @@
+"""What servers answer: their pages are read in a thread of its own, and go into the records of demand.
+
+A server whose record has a gap gets from Prometheus what that still has of it, once, before its record goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, NamedTuple
+
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.revision_window import observed_revision
+from rightpool.profiles.demand import DAY, DAYS, SLOT
+from rightpool.profiles.sample import RevisionKey
+from rightpool.runtime.act.demand_records import DemandRecords
+from rightpool.runtime.observe.facts import PodFacts
+from rightpool.telemetry.server_pages import PageFailure, PastDemand, ServerReader, ServerReading, ServerTarget
+from rightpool.telemetry.sources.servers.dialect import ServerDialect
+from rightpool.telemetry.sources.servers.dialects import dialect_named
+
+READ_SECONDS: Final = 15.0
+"""Between two readings: a count of the record."""
+_EARLY: Final = 0.9  # so that a cycle that starts early does not skip one
+_PASTS_AT_ONCE: Final = 10
+
+logger = logging.getLogger(__name__)
+
+
+class _Asked(NamedTuple):
+    """Whose past is to be read."""
+
+    key: JobKey
+    dialect: ServerDialect
+    begin: float
+
+
+class ServerFeed:
+    """Used by the planner's thread alone; the read itself runs in another thread."""
+
+    def __init__(
+        self, reader: ServerReader, records: DemandRecords, pods: Callable[[JobKey, int], Sequence[PodFacts]]
+    ) -> None:
+        """pods: those of a Revision, by its number."""
+        self._pods = pods
+        self._reader = reader
+        self._records = records
+        self._reading: Future[tuple[ServerReading, Mapping[JobKey, PastDemand]]] | None = None
+        self._read_at = -math.inf
+        self._asked: list[_Asked] = []
+        self._whole: set[JobKey] = set()  # their past was asked for
+        self._failures: Mapping[RevisionKey, PageFailure] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="servers")
+
+    def close(self) -> None:
+        """Stop. A running read ends by its own timeouts."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._records.flush()
+
+    def follow(self) -> None:
+        """This process does not lead: another one records."""
+        self._records.follow()
+        self._whole.clear()
+        self._asked.clear()
+
+    def cycle(self, jobs: Iterable[Job], now: float) -> None:
+        """Take what a finished read has brought, and start the next one."""
+        servers = {job.key: job for job in jobs if job.spec.workload.server is not None}
+        reading = self._collect()
+        known = {key: window for key, window in reading.windows.items() if JobKey(*key[:2]) in self._whole}
+        self._records.cycle(servers.keys(), {JobKey(*key[:2]): window for key, window in known.items()}, now)
+        self._ask_past(reading.dialects, now)
+        if self._reading is None and now - self._read_at >= _EARLY * READ_SECONDS:
+            targets = [target for job in servers.values() if (target := self._target(job)) is not None]
+            if targets:
+                self._read_at = now
+                asked, self._asked = self._asked[:_PASTS_AT_ONCE], self._asked[_PASTS_AT_ONCE:]
+                self._reading = self._thread.submit(self._read, targets, asked, now)
+
+    def _read(
+        self, targets: Sequence[ServerTarget], asked: Sequence[_Asked], now: float
+    ) -> tuple[ServerReading, Mapping[JobKey, PastDemand]]:
+        reading = self._reader.read_servers(targets, now)
+        return reading, {one.key: self._reader.past(one.key, one.dialect, one.begin, now) for one in asked}
+
+    def _collect(self) -> ServerReading:
+        if self._reading is None or not self._reading.done():
+            return ServerReading()
+        try:
+            reading, pasts = self._reading.result()
+        except Exception as error:
+            # By its contract a reader never raises. If it does, treat it as a failed read.
+            logger.warning("servers: %s: %s", type(error).__name__, error)
+            reading, pasts = ServerReading(up=False), {}
+        self._reading = None
+        for key, past in pasts.items():
+            record = self._records.of(key)
+            if record is not None:
+                for demanded, counts in past.items():
+                    record.fill(demanded, counts)
+                self._whole.add(key)
+        for revision, failure in reading.failures.items():
+            before = self._failures.get(revision)
+            if before is None or before.problem is not failure.problem:
+                logger.warning(
+                    "servers: %s of %s/%s: %s", failure.problem, revision.namespace, revision.job, failure.detail
+                )
+        self._failures = reading.failures
+        return reading
+
+    def _ask_past(self, dialects: Mapping[RevisionKey, ServerDialect], now: float) -> None:
+        waiting = {one.key for one in self._asked}
+        for revision, dialect in dialects.items():
+            key = JobKey(revision.namespace, revision.job)
+            record = self._records.of(key)
+            if record is not None and key not in self._whole and key not in waiting:
+                newest = record.newest(now)
+                self._asked.append(_Asked(key, dialect, now - DAYS * DAY * SLOT if newest is None else newest))
+
+    def _target(self, job: Job) -> ServerTarget | None:
+        """What is to be read of a server; None where it has no page, or no pod that takes requests."""
+        server, number = job.spec.workload.server, observed_revision(job)
+        if server is None or server.metrics is None or number is None:
+            return None
+        addresses = tuple(
+            (pod.name, pod.ip)
+            for pod in self._pods(job.key, number)
+            if pod.ip and pod.ready and not (pod.done or pod.deleting)
+        )
+        if not addresses:
+            return None
+        metrics = server.metrics
+        key = RevisionKey(job.key.namespace, job.key.name, number)
+        return ServerTarget(key, addresses, metrics.port, metrics.path, dialect_named(metrics.dialect), READ_SECONDS)

@@ -1,0 +1,147 @@
+"""Servers of the fleet are read by their own pages, and their records of demand go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.profiles.demand import Demanded
+from rightpool.profiles.sample import RevisionKey
+from rightpool.profiles.served import RequestCounter, ServedWindow, ServerCounts
+from rightpool.runtime.act.demand_records import DemandRecords
+from rightpool.runtime.observe.server_feed import ServerFeed
+from rightpool.telemetry.server_pages import PageFailure, PageProblem, PastDemand, ServerReading, ServerTarget
+from rightpool.telemetry.sources.servers.dialect import ServerDialect
+from rightpool.telemetry.sources.servers.dialects import DIALECTS
+from tests.patience import eventually
+from tests.unit.planning.jobs import changed, running
+from tests.unit.runtime.act.test_chargeback_books import Cluster, Leader
+
+NOW = 20_000 * 86_400.0
+
+
+class Reader:
+    """Answers what the test sets."""
+
+    def __init__(self) -> None:
+        self.asked: list[Sequence[ServerTarget]] = []
+        self.pasts: list[tuple[JobKey, str, float]] = []
+        self.failure: PageFailure | None = None
+        self.past_counts: PastDemand = {}
+
+    def read_servers(self, targets: Sequence[ServerTarget], now: float) -> ServerReading:
+        self.asked.append(targets)
+        counts = ServerCounts({RequestCounter.REQUESTS: 45.0}, {}, {})
+        keys = [target.key for target in targets]
+        if self.failure is not None:
+            return ServerReading(failures=dict.fromkeys(keys, self.failure))
+        windows = {key: ServedWindow(now, 15.0, counts, 1, True) for key in keys}
+        return ServerReading(windows, dict.fromkeys(keys, DIALECTS[0]))
+
+    def past(self, key: JobKey, dialect: ServerDialect, begin: float, end: float) -> PastDemand:
+        self.pasts.append((key, dialect.name, begin))
+        return self.past_counts
+
+
+SPEC = ProfiledJobSpec.model_validate(
+    {
+        "workload": {
+            "server": {
+                "port": 8000,
+                "metrics": {"port": 8002, "path": "/stats", "dialect": "Triton"},
+                "template": {
+                    "spec": {
+                        "containers": [{"name": "s", "image": "s:1", "readinessProbe": {"tcpSocket": {"port": 1}}}]
+                    }
+                },
+            }
+        },
+    }
+)
+SERVER = changed(running(name="ranker"), spec=SPEC)
+KEY = SERVER.key
+
+
+def pod(name: str, **fields: Any) -> Any:
+    return SimpleNamespace(
+        **{"name": name, "ip": "10.0.0.1", "ready": True, "done": False, "deleting": False, **fields}
+    )
+
+
+class Operator:
+    """One process that leads."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.reader = Reader()
+        self.records = DemandRecords(cluster, Leader(), "rightpool-system")  # type: ignore[arg-type]
+        self.feed = ServerFeed(self.reader, self.records, lambda _key, _number: self.pods)
+        self.pods = [pod("a"), pod("b", ready=False), pod("c", deleting=True), pod("d", ip=None)]
+
+    def cycle(self, now: float, *jobs: Job) -> None:
+        self.feed.cycle(jobs, now)
+        reading = self.feed._reading
+        eventually(lambda: reading is None or reading.done())
+
+
+def test_ready_pods_are_read_every_quarter_of_a_minute_and_nothing_of_jobs() -> None:
+    operator = Operator(Cluster())
+    for second in range(0, 61, 5):
+        operator.cycle(NOW + second, SERVER, running(name="trainer"))
+    assert len(operator.reader.asked) == 5
+    ((target,), *_) = operator.reader.asked
+    assert (target.key, target.pods) == (RevisionKey(*KEY, 1), (("a", "10.0.0.1"),))
+    assert (target.port, target.path) == (8002, "/stats")
+    assert target.dialect is DIALECTS[0]
+    operator.feed.close()
+
+
+def test_what_is_still_known_elsewhere_comes_before_what_is_new() -> None:
+    operator = Operator(Cluster())
+    slot = round(NOW / 15)
+    operator.reader.past_counts = {Demanded.REQUESTS: {slot - 9000: 7.0, slot - 4: 30.0}}
+    for second in range(0, 150, 15):
+        operator.cycle(NOW + second, SERVER)
+    assert operator.reader.pasts == [(KEY, "Triton", NOW + 15 - 7 * 86_400)]
+    record = operator.records.of(KEY)
+    assert record is not None
+    counts = record.counts(NOW + 135)
+    known = np.flatnonzero(~np.isnan(counts)) - len(counts)
+    assert counts[known[-1]] == 45.0
+    assert -4 - 9 in known
+    assert counts[-4 - 9] == 30.0
+    operator.feed.close()
+    cluster: Any = operator.records._client
+    assert len(cluster.objects) == 1  # what is young is stored when the process ends
+    again = Operator(cluster)
+    for second in range(300, 360, 15):
+        again.cycle(NOW + second, SERVER)
+    ((_, _, begin),) = again.reader.pasts
+    assert NOW + 60 <= begin <= NOW + 150  # its gap alone
+    again.feed.close()
+
+
+def test_a_page_that_is_gone_is_a_gap_and_said_once(caplog: Any) -> None:
+    operator = Operator(Cluster())
+    operator.reader.failure = PageFailure(PageProblem.UNREACHABLE, "pod a: HTTP 404")
+    for second in range(0, 150, 15):
+        operator.cycle(NOW + second, SERVER)
+    assert [record.getMessage() for record in caplog.records] == [
+        "servers: MetricsUnreachable of ns/ranker: pod a: HTTP 404"
+    ]
+    record = operator.records.of(KEY)
+    assert record is not None
+    assert np.isnan(record.counts(NOW + 150)).all()
+    operator.feed.close()
+
+
+def test_who_does_not_lead_records_nothing() -> None:
+    operator = Operator(Cluster())
+    operator.cycle(NOW, SERVER)
+    operator.feed.follow()
+    assert operator.records.of(KEY) is None
+    operator.feed.close()
