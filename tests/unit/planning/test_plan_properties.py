@@ -62,7 +62,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
                 "minScalingEfficiency": draw(st.none() | st.just("0.80")),
             },
             elasticity={"minChips": 1, "maxChips": 8, "batch": draw(st.sampled_from(["PerChip", "Global"]))},
-            adaptation={"maxMoves": 1000, "cooldown": "0s"},
+            adaptation={"maxMoves": 1000, "cooldown": "0s", "yield": draw(st.sampled_from(["Never", "Move"]))},
         )
         name = f"job-{number}"
         where = draw(st.none() | st.sampled_from(sorted(pools)))
