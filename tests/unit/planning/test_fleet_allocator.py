@@ -24,6 +24,7 @@ from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.moves.beginning import with_decision
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS
+from rightpool.planning.offers.evidence import Outbid
 from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import GREEDY, NOW, changed, entry, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_plan import FREE
@@ -99,6 +100,17 @@ def test_who_is_left_out_is_told_who_has_the_chips() -> None:
     assert sorted(targets(made).values(), key=str) == [None, "cheap"]
     held = next(a for a in made.assessments.values() if a.decision.action is Action.HOLD)
     assert held.decision.reason in (Reason.OUTBID, Reason.WAITING_FOR_CAPACITY)
+
+
+def test_who_is_outbid_sees_by_how_much() -> None:
+    """Others lose more without the chips than it would gain by them."""
+    jobs = [job("able", "cheap", "fair"), *(job(f"choosy-{number}", "cheap") for number in range(2))]
+    made = plan(fleet(jobs, pools_of(4), FREE), allocator=FleetAllocator())
+    texts = [
+        decision_text(jobs[0], one, NOW) for one in made.assessments.values() if one.decision.reason is Reason.OUTBID
+    ]
+    assert len(texts) == 1 and "other jobs gain more from the chips of cheap" in texts[0]
+    assert Outbid("cheap", 24.0, 20.5).text(NOW).endswith(": they are worth $24.00 an hour, and $20.50 to this job")
 
 
 def test_a_first_start_comes_before_all_moves() -> None:

@@ -14,8 +14,10 @@ from typing import Final, NamedTuple, Protocol
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.market import Stake
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.decision import MIGRATING_ACTIONS
 from rightpool.planning.offers.evaluated import Evaluated
-from rightpool.planning.offers.evidence import Limit
+from rightpool.planning.offers.evidence import Limit, Outbid
 
 
 class Turn(IntEnum):
@@ -59,9 +61,14 @@ class Ask:
 
     def chips(self, offer: int) -> int:
         """How many of an offer's chips it does not have yet."""
-        revision, place = self.job.state.revision, self.offers[offer]
-        stays = revision is not None and revision.placement.pool == place.pool
-        return max(0, place.chips - revision.placement.chips) if stays and revision is not None else place.chips
+        place = self.offers[offer]
+        return max(0, place.chips - own_chips(self.job, place.pool))
+
+
+def own_chips(job: Job, pool: str) -> int:
+    """Chips of a pool that a job has."""
+    revision = job.state.revision
+    return 0 if revision is None or revision.placement.pool != pool else revision.placement.chips
 
 
 class MarketMembers(NamedTuple):
@@ -113,6 +120,14 @@ class Choice:
     which it would be worth something."""
     failure: str | None = None
     """Why the greedy allocation stands in for one that should have been made; None where it does not."""
+
+    def outbid(self, job: Job, wanted: Assessment) -> Outbid:
+        """Why others get what a job wants: what its chips are worth to them, and to it."""
+        target = wanted.decision.target
+        assert target is not None
+        chips = max(target.chips - own_chips(job, target.pool), 0)
+        worth = chips * self.prices.get(target.pool, 0.0) if wanted.decision.action in MIGRATING_ACTIONS else 0.0
+        return Outbid(target.pool, worth, wanted.saved_per_hour)
 
     def dearest(self, most: int) -> list[tuple[str, float]]:
         """The pools with the highest prices, the dearest first."""

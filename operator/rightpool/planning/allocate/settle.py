@@ -37,7 +37,7 @@ from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
 from rightpool.planning.offers.evaluated import Evaluated
-from rightpool.planning.offers.evidence import Gathering, Limit, Outbid, SourceNotHeld, Suspected
+from rightpool.planning.offers.evidence import Gathering, Limit, SourceNotHeld, Suspected
 from rightpool.planning.offers.intent import Intent, demanded
 from rightpool.planning.offers.select import given, select
 from rightpool.planning.work.outlook import ends_at
@@ -74,7 +74,19 @@ def settle(
 class _Settlement:
     """One cycle's settlement."""
 
-    __slots__ = ("alone", "evaluated", "fleet", "free_at", "limits", "previous", "room", "same", "supply", "waiting")
+    __slots__ = (
+        "alone",
+        "evaluated",
+        "fleet",
+        "free_at",
+        "limits",
+        "previous",
+        "prices",
+        "room",
+        "same",
+        "supply",
+        "waiting",
+    )
 
     def __init__(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> None:
         self.fleet, self.evaluated, self.previous = fleet, evaluated, previous
@@ -199,13 +211,12 @@ class _Settlement:
         nothing."""
         changed: dict[JobKey, Assessment] = {}
         named = {grant.key for grant in choice.grants}
-        nothing = frozenset[int]()
-        grants = [(grant, self._offers(grant)) for grant in choice.grants]
-        grants += [(Grant(key), nothing) for key in sorted(problem.asks.keys() - named)]
+        grants: list[tuple[Grant, frozenset[int] | None]] = [(grant, self._offers(grant)) for grant in choice.grants]
+        grants += [(Grant(key), frozenset()) for key in sorted(problem.asks.keys() - named)]
         for grant, offers in grants:
             key, alone = grant.key, self.alone[grant.key]
             unasked = grant.place is not None and not offers
-            assessment = self._moved_for_all(grant, alone) if unasked else self._admit(key, alone, offers)
+            assessment = self._moved_for_all(grant, alone) if unasked else self._admit(key, alone, offers, choice)
             if assessment is not alone:
                 changed[key] = assessment
         return changed
@@ -215,9 +226,11 @@ class _Settlement:
         places = self.evaluated[grant.key].places
         return None if grant.place is None else frozenset(n for n, place in enumerate(places) if place == grant.place)
 
-    def _admit(self, key: JobKey, assessment: Assessment, offers: frozenset[int] | None) -> Assessment:
+    def _admit(self, key: JobKey, assessment: Assessment, offers: frozenset[int] | None, choice: Choice) -> Assessment:
         """offers: those that it may have; None: all."""
         job, evaluated = self.fleet.jobs[key], self.evaluated[key]
+        if offers is not None and not offers and choice.outbid(job, assessment).worth:
+            return self._held(key, assessment, choice.outbid(job, assessment))
         assessment = self._with_what_is_left(job, evaluated, assessment)
         if _lacks_room(assessment):
             return self._kept(key, self._gathered(job, assessment))
@@ -236,7 +249,7 @@ class _Settlement:
             )
             if assessment.taken is None:
                 assert wanted.decision.target is not None
-                return self._held(key, wanted, Outbid(wanted.decision.target.pool))
+                return self._held(key, wanted, choice.outbid(job, wanted))
             if not _acts(assessment):
                 return self._kept(key, assessment)
         limit = self._limit_on(job, assessment)
@@ -258,16 +271,15 @@ class _Settlement:
 
     def _moved_for_all(self, grant: Grant, alone: Assessment) -> Assessment:
         """A job that does not ask for a move, and that the plan of the fleet moves. It stays while there is no room."""
-        job, evaluated = self.fleet.jobs[grant.key], self.evaluated[grant.key]
-        assert grant.place is not None
-        if not self.room.fits(job, (grant.place,))[0]:
+        job, evaluated, place = self.fleet.jobs[grant.key], self.evaluated[grant.key], grant.place
+        if place is None or not self.room.fits(job, (place,))[0]:
             return self._kept(grant.key, alone)
-        assessment = given(alone, evaluated, grant.place, grant.gain)
-        limit = self.limits.limit_on(Intent.SAVE, job, grant.place)
+        assessment = given(alone, evaluated, place, grant.gain)
+        limit = self.limits.limit_on(Intent.SAVE, job, place)
         if limit is not None:
             return self._held(grant.key, assessment, limit)
-        self.room.take(job, grant.place)
-        self.limits.admit(job, grant.place, demanded=False)
+        self.room.take(job, place)
+        self.limits.admit(job, place, demanded=False)
         return self._kept(grant.key, assessment)
 
     def _with_what_is_left(self, job: Job, evaluated: Evaluated, assessment: Assessment) -> Assessment:
@@ -394,12 +406,7 @@ class _Settlement:
         before = None if self.previous is None else self.previous.assessments.get(key)
         if before is None or before.evaluated is not assessment.evaluated:
             return None
-        return before if _room_of(before) == _room_of(assessment) else None
-
-
-def _room_of(assessment: Assessment) -> tuple[object, ...]:
-    """What of the fleet's room an assessment depends on."""
-    return assessment.fits, assessment.offers, assessment.given
+        return before if before.room == assessment.room else None
 
 
 def _few_windows(job: Job, assessment: Assessment, evaluated: Evaluated, now: float, *, met: bool) -> Limit | None:

@@ -87,6 +87,11 @@ class Assessment:
         return tuple(self._candidate(evaluated, entry, rooms.get(entry), entry in kept) for entry in evaluated.entries)
 
     @property
+    def room(self) -> tuple[object, ...]:
+        """What of the fleet's room it depends on."""
+        return self.fits, self.offers, self.given
+
+    @property
     def first(self) -> Candidate | None:
         """The best of the candidates."""
         if self.evaluated is None or not self.evaluated.entries:

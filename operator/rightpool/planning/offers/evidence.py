@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
-from rightpool.api.wording import how_many, instant, share, span
+from rightpool.api.wording import dollars, how_many, instant, share, span
 from rightpool.planning.offers.rejection import Gap
 
 RESTART_SHARE: Final = 0.05
@@ -235,9 +235,16 @@ class Outbid(Limit):
     reason = Reason.OUTBID
     pool: str
     """Name of the AcceleratorPool whose chips they are."""
+    worth: float = 0.0
+    """Dollars an hour that the chips are worth to others, beyond their price; 0 where that is not known."""
+    own: float = 0.0
+    """Dollars an hour that the job would gain by them."""
 
     def text(self, now: float) -> str:
-        return f"other jobs gain more from the chips of {self.pool}"
+        gain = f"other jobs gain more from the chips of {self.pool}"
+        if not self.worth >= self.own > 0.0:
+            return gain
+        return f"{gain}: they are worth {dollars(self.worth)} an hour, and {dollars(self.own)} to this job"
 
 
 @dataclass(frozen=True, slots=True)
