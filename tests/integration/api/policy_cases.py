@@ -20,6 +20,7 @@ POLICY_CASES: Final = (
         "must be a duration, 0 or more: write 90s",
     ),
     Case("no time to start", POLICY, {"spec.startDeadline": "0s"}, "spec.startDeadline", _POSITIVE_SAID),
+    Case("nobody may wait", POLICY, {"spec.fleet": {"maxWait": "0s"}}, "spec.fleet.maxWait", _POSITIVE_SAID),
     Case(
         "interruptions below 0",
         POLICY,
