@@ -95,7 +95,7 @@ class _Converter:
         if "maxLength" in result:
             result["maxProperties"] = result.pop("maxLength")
         properties = node.get("properties")
-        if properties is not None:
+        if properties:  # stored without, where there are none
             result["properties"] = {
                 name: self._property(name, value, node, f"{path}.{name}") for name, value in properties.items()
             }
