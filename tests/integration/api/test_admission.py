@@ -213,7 +213,8 @@ def test_defaults_are_filled_in(server: Server) -> None:
     assert spec["targets"] == {"objective": "MinimizeCost", "budgetAction": "Warn"}
     assert spec["checkpoint"] == {"mode": "Signal", "signal": "SIGUSR1", "timeout": "120s"}
     assert spec["profiling"] == {"mode": "Auto", "trace": "Auto", "interval": "10s", "window": "5m"}
-    assert spec["adaptation"] == {"cooldown": "15m", "maxMoves": 4, "minSavings": "0.10", "requireApproval": False}
+    moves = {"cooldown": "15m", "maxMoves": 4, "minSavings": "0.10", "requireApproval": False, "yield": "Never"}
+    assert spec["adaptation"] == moves
 
 
 def test_the_template_is_kept_whole(server: Server) -> None:
