@@ -115,7 +115,9 @@ PROFILED_JOB: Final = CustomResource(
         PrinterColumn("Chips", ".status.cost.chips", "integer", "Chips that its pods hold now."),
         PrinterColumn("Bottleneck", ".status.summary.bottleneck", description="What limits the job now."),
         PrinterColumn("$/h", ".status.summary.perHour", description="Dollars an hour now."),
-        PrinterColumn("$/M", ".status.summary.perMillion", description="Dollars for a million samples or steps now."),
+        PrinterColumn(
+            "$/M", ".status.summary.perMillion", description="Dollars for a million samples, steps or requests now."
+        ),
         PrinterColumn(
             "Saved", ".status.summary.saved", description="Dollars saved against staying where the job started."
         ),
@@ -139,6 +141,12 @@ PROFILED_JOB: Final = CustomResource(
         ),
         PrinterColumn(
             "Scaling", ".status.summary.scalingEfficiency", description="Share of perfect scaling now.", wide=True
+        ),
+        PrinterColumn(
+            "Requests/s", ".status.summary.requestsPerSecond", description="Requests a second now.", wide=True
+        ),
+        PrinterColumn(
+            "P99", ".status.summary.p99", description="Time by which 99% of the requests are answered now.", wide=True
         ),
         PrinterColumn(
             "Finish", ".status.outlook.finishAt", description="When the job is done at its present rate.", wide=True

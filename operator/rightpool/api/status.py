@@ -144,11 +144,17 @@ class ColumnsStatus(Record):
     scaling_efficiency: Figure | None = None
     """Throughput / (chips × throughput of one chip) now."""
 
+    requests_per_second: Figure | None = None
+    """Requests of a server a second now."""
+
+    p99: str | None = None
+    """Time by which a server has answered 99% of its requests now."""
+
     per_hour: str | None = None
     """Dollars an hour now."""
 
     per_million: str | None = None
-    """Dollars for a million samples now; with the word steps where it is for a million of those."""
+    """Dollars for a million samples now; with the word steps or requests where it is for a million of those."""
 
     saved: str | None = None
     """Dollars saved so far, to the cent."""
@@ -161,6 +167,32 @@ class ColumnsStatus(Record):
 
     saves: str | None = None
     """Percentage of the cost for the same work that the move would save."""
+
+
+@value_object
+class ServerStatus(Record):
+    """The requests of a server, over up to five minutes. A field that was not measured is absent."""
+
+    requests_per_second: Figure | None = None
+    """All replicas together."""
+
+    error_ratio: Share | None = None
+    """Requests that the server failed, of all."""
+
+    p99_at_least: Figure | None = None
+    """Seconds: 99% of the requests were not answered before that. An edge of the server's histogram."""
+
+    p99_at_most: Figure | None = None
+    """Seconds: 99% of the requests were answered by then. Absent where that is beyond the last edge."""
+
+    mean_seconds: Figure | None = None
+    """Mean time of a request, seconds."""
+
+    cost_per_million: Figure | None = None
+    """Dollars for a million requests, at this rate."""
+
+    quality: str | None = None
+    """Measured, or Derived: completed requests stand for those that came in."""
 
 
 @value_object
@@ -235,6 +267,9 @@ class ProfiledJobStatus(Record):
 
     recommendation: Recommendation | None = None
     """What the operator would do, or is about to do."""
+
+    server: ServerStatus | None = None
+    """What a server answers."""
 
     working_memory: str | None = None
     """What the operator goes on from beside the above, as JSON: how the rate varies, what was done, and what it would

@@ -73,6 +73,11 @@ def span(seconds: float) -> str:
     return f"{seconds / DAY:.1f} days"
 
 
+def moment(seconds: float) -> str:
+    """How long a request takes: 7.5 ms, 1.2 s."""
+    return f"{number(seconds * 1000.0)} ms" if seconds < 1.0 else f"{number(seconds)} s"
+
+
 def instant(seconds: float) -> str:
     """A time, of Unix seconds, for what is stored and read later: 2026-11-21T12:00:00Z."""
     return write_unix_time(floor(seconds))

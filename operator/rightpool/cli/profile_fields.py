@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.conditions import ConditionType, Reason, find_condition
-from rightpool.api.wording import gibibytes, number, share, span
+from rightpool.api.wording import gibibytes, moment, number, share, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explained import Explanation
 from rightpool.cli.table import Page
@@ -47,10 +47,6 @@ class _Kind:
     origin: str
 
 
-def _seconds(value: float) -> str:
-    return f"{number(value)} s" if value >= 1 else f"{number(value * 1000)} ms"
-
-
 def _watts(value: float) -> str:
     return f"{value:.0f} W"
 
@@ -63,7 +59,7 @@ _PROGRAM, _CHIPS, _STEP = "the program's steps", "counters of the chips", "steps
 _MEASURED: Final[Mapping[Field, _Kind]] = {
     Field.SAMPLES_PER_SECOND: _Kind("samples/s", "1/s", number, "samples that the program takes"),
     Field.STEPS_PER_SECOND: _Kind("steps/s", "1/s", number, _PROGRAM),
-    Field.STEP_SECONDS: _Kind("step", "s", _seconds, _PROGRAM),
+    Field.STEP_SECONDS: _Kind("step", "s", moment, _PROGRAM),
     Field.CHIP_BUSY: _Kind("chip busy", RATIO, share, _CHIPS),
     Field.COMPUTE_ACTIVE: _Kind("compute active", RATIO, share, _CHIPS),
     Field.MATRIX_ACTIVE: _Kind("matrix units", RATIO, share, _CHIPS),

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from rightpool.api.choices import Batch
-from rightpool.api.wording import chips, number, place, pool_of
+from rightpool.api.wording import chips, moment, number, place, pool_of
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import place_document
 from rightpool.cli.explained import Demand, Explanation, ServedRange, Serving, ServingCandidate, ServingVerdict
@@ -250,7 +250,7 @@ def _message(one: ServingCandidate, demand: Demand) -> str | None:
 def _time(seconds: float) -> str:
     if not math.isfinite(seconds):
         return "∞"
-    return f"{number(seconds * 1e3)} ms" if seconds < 1.0 else f"{number(seconds)} s"
+    return moment(seconds)
 
 
 # --- as JSON ---------------------------------------------------------------------------------------------------------

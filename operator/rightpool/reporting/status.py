@@ -22,6 +22,7 @@ from rightpool.api.status import (
     ProfiledJobStatus,
     ProfileStatus,
     Recommendation,
+    ServerStatus,
     measured_now,
 )
 from rightpool.api.value_object import value_object
@@ -38,6 +39,7 @@ from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.profile_status import profile_status
 from rightpool.reporting.recovery import carried_over, still_applies
+from rightpool.reporting.server_status import p99_text, server_status
 from rightpool.reporting.shown import shown_values
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.verdicts import proposed_candidate
@@ -79,10 +81,11 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
     kept = {condition.type for condition in applying}
     stored_conditions = (condition for condition in before.conditions if condition.type in kept)
     profile, per_million = profile_status(job, context.assessment), _per_million(job)
+    server = server_status(job)
     recommendation = _recommendation(job, context.assessment, context.now)
     ref, placed = job.state.revision, before.state.revision
     if still:
-        profile, recommendation = before.profile, before.recommendation
+        profile, recommendation, server = before.profile, before.recommendation, before.server
         per_million = before.state.account.cost_per_million
     elif profile is None and ref is not None and placed is not None and placed.revision == ref.revision:
         profile = before.profile  # a restart of the operator does not make the numbers wrong
@@ -102,7 +105,8 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         state=altered(job.state, account=account, progress=progress),
         outlook=outlook,
         recommendation=recommendation,
-        summary=_summary(account, measured_now(conditions, profile), outlook, recommendation, unit_of(job)),
+        server=server,
+        summary=_summary(account, measured_now(conditions, profile), outlook, recommendation, server, unit_of(job)),
     )
     return StatusDraft(status.to_dict(), stored_body, before.conditions, conditions, shown_values(context.assessment))
 
@@ -126,6 +130,7 @@ def _summary(
     profile: ProfileStatus | None,
     outlook: OutlookStatus | None,
     recommendation: Recommendation | None,
+    server: ServerStatus | None,
     unit: WorkUnit,
 ) -> ColumnsStatus | None:
     """profile: where it says what the job does now."""
@@ -140,12 +145,20 @@ def _summary(
         steps_per_second=None if profile is None else profile.steps_per_second,
         scaling_efficiency=None if profile is None else profile.scaling_efficiency,
         per_hour=None if hourly is None else format_money(hourly),
-        per_million=None if per_million is None else _of(unit, format_money(per_million)),
+        requests_per_second=None if server is None else server.requests_per_second,
+        p99=None if server is None else p99_text(server),
+        per_million=_per_million_text(per_million, unit, server),
         saved=format_cents(account.saved),
         progress=None if progress is None else share(progress),
         goes_to=None if recommendation is None else short_place(recommendation.placement),
         saves=None if saves is None else share(saves),
     )
+
+
+def _per_million_text(per_million: float | None, unit: WorkUnit, server: ServerStatus | None) -> str | None:
+    if server is not None and server.cost_per_million is not None:
+        return f"{format_money(server.cost_per_million)} requests"
+    return None if per_million is None else _of(unit, format_money(per_million))
 
 
 def _of(unit: WorkUnit, money: str) -> str:

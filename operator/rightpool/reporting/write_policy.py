@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
-from rightpool.api.status import OutlookStatus, ProfileStatus, Recommendation
+from rightpool.api.status import OutlookStatus, ProfileStatus, Recommendation, ServerStatus
 from rightpool.api.units import Share
 from rightpool.reporting.verdicts import FACTS, verdicts
 
@@ -43,9 +43,11 @@ PROGRESS_FACTOR: Final = 1.25
 MONEY_SECONDS: Final = 3600.0
 CENT: Final = 0.01
 
-_INFORMING: Final = frozenset({"conditions", "profile", "cost", "outlook", "summary", "recommendation", "progress"})
-_NUMBERS: Final = ("profile", "cost", "outlook", "recommendation")
-_SHARES: Final = ProfileStatus.names_of(Share) | OutlookStatus.names_of(Share) | Recommendation.names_of(Share)
+_NUMBERS: Final = ("profile", "cost", "outlook", "recommendation", "server")
+_INFORMING: Final = frozenset({"conditions", "summary", "progress", *_NUMBERS})
+_SHARES: Final = frozenset[str]().union(
+    *(part.names_of(Share) for part in (ProfileStatus, OutlookStatus, Recommendation, ServerStatus))
+)
 _MONEY: Final = ("spent", "saved")
 # Said with the next write: they follow from the clock, or from the numbers and words beside them.
 _SILENT: Final = frozenset(

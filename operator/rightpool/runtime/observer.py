@@ -7,7 +7,7 @@ cost a few microseconds each.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from rightpool.planning.jobs.job import NOT_OBSERVED, Job, JobKey, Observed
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.moves.news import look_until, taken_over
+from rightpool.profiles.answers import Answers
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.observe.pool_inventory import PoolInventory, why_unusable
@@ -45,7 +46,11 @@ class _Seen(NamedTuple):
 class Observer:
     """Used by the planner's thread alone."""
 
-    def __init__(self, store: Store, windows: RevisionWindows, executor: Executor) -> None:
+    def __init__(
+        self, store: Store, windows: RevisionWindows, executor: Executor, answers: Callable[[Job], Answers | None]
+    ) -> None:
+        """answers: what a server answers now, the very object of before while it is the same."""
+        self._answers = answers
         self._store = store
         self._windows = windows
         self._executor = executor
@@ -90,15 +95,17 @@ class Observer:
             last = before.get(key)
             try:
                 measured = self._windows.of(stored.job, accelerator, now)
+                answers = None if stored.job.spec.workload.server is None else self._answers(stored.job)
                 if (
                     last is None
                     or last.stored is not stored
                     or last.measured is not measured
+                    or last.job.observed.answers is not answers
                     or key in self._news
                     or now >= last.until
                 ):
                     problem = None if name is None else why_unusable(name, inventory)
-                    last = self._look(stored, measured, problem, inventory, now)
+                    last = self._look(stored, measured, answers, problem, inventory, now)
             except Exception as error:
                 last = self._failed(stored, f"{type(error).__name__}: {error}", now)
             seen[key] = last
@@ -111,6 +118,7 @@ class Observer:
         self,
         stored: StoredJob,
         measured: Observed,
+        answers: Answers | None,
         pool_problem: str | None,
         inventory: PoolInventory,
         now: float,
@@ -124,6 +132,7 @@ class Observer:
             trace_answer=executor.trace_answer(job),
             threat=self._threat(job, revisions, drained),
             pool_problem=pool_problem,
+            answers=answers,
             refusal=executor.refusal(job),
             object_checked=executor.objects.checked(job),
             object_refusal=executor.objects.refusal(job),

@@ -6,10 +6,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from rightpool.planning.jobs.job import JobKey
+from rightpool.profiles.answers import PageProblem
 from rightpool.profiles.demand import Demanded
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import ServedWindow, ServerCounts, window_of
@@ -21,16 +21,6 @@ KNOWN: Final = frozenset[str]().union(*(one.metrics for one in DIALECTS))
 """The series of all dialects."""
 _READINGS_IN_GAP: Final = 4
 _SHORTEST_GAP: Final = 30.0  # seconds
-
-
-class PageProblem(StrEnum):
-    """Why nothing is known of a replica. The value is its name in status and messages."""
-
-    UNREACHABLE = "MetricsUnreachable"  # no answer, or none that is a page
-    UNREADABLE = "MetricsUnreadable"  # a page with a line that no exposition has
-    NO_DIALECT = "DialectUnknown"  # none of the known servers has such a page
-    OTHER_DIALECT = "DialectDiffers"  # another server than the spec names
-    STARTED_ANEW = "CountersReset"  # a counter fell
 
 
 @dataclass(frozen=True, slots=True)

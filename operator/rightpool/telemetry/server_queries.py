@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from rightpool.planning.jobs.job import JobKey
+from rightpool.profiles.answers import PageProblem
 from rightpool.profiles.sample import RevisionKey
 from rightpool.telemetry.demand_history import demand_queries, past_demand
 from rightpool.telemetry.exposition import Series
@@ -20,7 +21,6 @@ from rightpool.telemetry.prometheus import PrometheusQueries
 from rightpool.telemetry.server_pages import (
     BadServerPage,
     PageFailure,
-    PageProblem,
     PastDemand,
     ReplicaPages,
     ReplicaPod,

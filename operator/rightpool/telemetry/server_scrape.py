@@ -10,12 +10,12 @@ from typing import Final
 
 from rightpool.planning.jobs.job import JobKey
 from rightpool.pod_client import PodClient, PodRequest
+from rightpool.profiles.answers import PageProblem
 from rightpool.telemetry.exposition import BadPage, Series, parse_metrics
 from rightpool.telemetry.server_pages import (
     KNOWN,
     BadServerPage,
     PageFailure,
-    PageProblem,
     PastDemand,
     ReplicaPages,
     ReplicaPod,

@@ -119,6 +119,9 @@ def test_a_server_is_placed_and_answers(served: EndpointWatch, fleet: Fleet) -> 
     assert service["spec"]["clusterIP"] not in ("", "None")
     assert [port["port"] for port in service["spec"]["ports"]] == [8000]
     eventually(lambda: fleet.condition(NAME, "Migrating").get("reason") == "ServerStays")
+    # Nothing listens at the addresses of simulated pods.
+    eventually(lambda: fleet.condition(NAME, "Profiled").get("message", "").startswith("no replica answers with its"))
+    assert "server" not in fleet.status(NAME)
 
 
 def test_an_edit_takes_no_endpoint_away(served: EndpointWatch, fleet: Fleet) -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from rightpool.planning.jobs.job import JobKey
+from rightpool.profiles.answers import PageProblem
 from rightpool.profiles.demand import Demanded, DemandRecord
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import ServedWindow
 from rightpool.telemetry.demand_history import demand_queries, past_demand
 from rightpool.telemetry.prometheus import PrometheusQueries
-from rightpool.telemetry.server_pages import PageProblem, ServerReading, ServerTarget
+from rightpool.telemetry.server_pages import ServerReading, ServerTarget
 from rightpool.telemetry.server_queries import ServerQueries
 from rightpool.telemetry.sources.servers.dialects import dialect_named
 from tests.integration.telemetry.conftest import Fleet

@@ -118,7 +118,7 @@ def test_there_are_no_floats() -> None:
                 *("Status", "Pool", "Chips", "Bottleneck", "$/h", "$/M", "Saved", "Targets", "Done"),
                 *("Would-go-to", "Saves", "Phase", "Age"),
             ],
-            ["Samples/s", "Steps/s", "Scaling", "Finish", "LastMove", "Queue"],
+            ["Samples/s", "Steps/s", "Scaling", "Requests/s", "P99", "Finish", "LastMove", "Queue"],
         ),
         (
             "AcceleratorPool",

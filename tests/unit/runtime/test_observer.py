@@ -84,7 +84,8 @@ class World:
 
         def compared(live: Any, inventory: Any, now: float, shaped: Any) -> dict[JobKey, Job]:
             jobs = observe(live, inventory, now, shaped)
-            seen = Observer(parts.store, parts.windows, parts.executor).observe(live, inventory, now, shaped)
+            observer = Observer(parts.store, parts.windows, parts.executor, parts.servers.answers)
+            seen = observer.observe(live, inventory, now, shaped)
             assert jobs.keys() == seen.keys()
             for key, job in jobs.items():
                 assert taken_over(job, seen[key]) is job, "nothing new is seen of it"

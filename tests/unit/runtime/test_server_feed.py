@@ -10,12 +10,13 @@ import numpy as np
 
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.profiles.answers import PageProblem
 from rightpool.profiles.demand import Demanded
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import RequestCounter, ServedWindow, ServerCounts
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.server_feed import ServerFeed
-from rightpool.telemetry.server_pages import PageFailure, PageProblem, PastDemand, ServerReading, ServerTarget
+from rightpool.telemetry.server_pages import PageFailure, PastDemand, ServerReading, ServerTarget
 from rightpool.telemetry.sources.servers.dialect import ServerDialect
 from rightpool.telemetry.sources.servers.dialects import DIALECTS
 from tests.patience import eventually
@@ -144,4 +145,28 @@ def test_who_does_not_lead_records_nothing() -> None:
     operator.cycle(NOW, SERVER)
     operator.feed.follow()
     assert operator.records.of(KEY) is None
+    operator.feed.close()
+
+
+def test_what_is_answered_stays_the_same_object_while_it_is_the_same_and_goes_where_nothing_is_read() -> None:
+    operator = Operator(Cluster())
+    given = []
+    for second in range(0, 600, 15):
+        operator.cycle(NOW + second, SERVER)
+        given.append(operator.feed.answers(SERVER))
+    assert given[0] is None
+    known = [answers for answers in given if answers is not None]
+    assert len({id(answers) for answers in known}) == 1
+    assert known[0].requests_per_second == 3.0
+    assert known[0].p99 is None
+    operator.reader.failure = PageFailure(PageProblem.NO_DIALECT, "pod a")
+    for second in range(600, 660, 15):
+        operator.cycle(NOW + second, SERVER)
+    failed = operator.feed.answers(SERVER)
+    assert failed is not None
+    assert (failed.requests_per_second, failed.problem) == (None, PageProblem.NO_DIALECT)
+    operator.pods = []
+    for second in range(660, 1260, 15):
+        operator.cycle(NOW + second, SERVER)
+    assert operator.feed.answers(SERVER) is None
     operator.feed.close()

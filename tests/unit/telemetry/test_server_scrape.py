@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rightpool.profiles.answers import PageProblem
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import RequestCounter, RequestTime
-from rightpool.telemetry.server_pages import PageProblem, ServerReading, ServerTarget
+from rightpool.telemetry.server_pages import ServerReading, ServerTarget
 from rightpool.telemetry.server_scrape import LARGEST_SERVER_PAGE, ServerScrape
 from rightpool.telemetry.sources.servers.dialect import ServerDialect
 from rightpool.telemetry.sources.servers.dialects import dialect_named

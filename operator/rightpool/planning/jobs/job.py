@@ -23,6 +23,7 @@ from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, VariantRefusal
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.jobs.trace_answer import TraceAnswer
+from rightpool.profiles.answers import Answers
 from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
@@ -113,6 +114,9 @@ class Observed(NamedTuple):
 
     error: str | None = None
     """How the operator failed to look at the job; None where it did not. The rest is then what was seen before."""
+
+    answers: Answers | None = None
+    """What a server answers now; None of other jobs, and where nothing is known yet."""
 
 
 NOT_OBSERVED: Final = Observed()

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_window import observed_revision
+from rightpool.profiles.answers import LONGEST_SECONDS, Answers, answers_of
 from rightpool.profiles.demand import DAY, DAYS, SLOT
 from rightpool.profiles.sample import RevisionKey
+from rightpool.profiles.served import ServedWindow
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.facts import PodFacts
 from rightpool.telemetry.server_pages import PageFailure, PastDemand, ServerReader, ServerReading, ServerTarget
@@ -37,6 +40,13 @@ class _Asked(NamedTuple):
     begin: float
 
 
+class _LastAnswers(NamedTuple):
+    """What a server's pages said last."""
+
+    at: float
+    answers: Answers
+
+
 class ServerFeed:
     """Used by the planner's thread alone; the read itself runs in another thread."""
 
@@ -52,6 +62,8 @@ class ServerFeed:
         self._asked: list[_Asked] = []
         self._whole: set[JobKey] = set()  # their past was asked for
         self._failures: Mapping[RevisionKey, PageFailure] = {}
+        self._recent: dict[RevisionKey, deque[ServedWindow]] = {}
+        self._last: dict[JobKey, _LastAnswers] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="servers")
 
     def close(self) -> None:
@@ -64,11 +76,19 @@ class ServerFeed:
         self._records.follow()
         self._whole.clear()
         self._asked.clear()
+        self._recent.clear()
+        self._last.clear()
+
+    def answers(self, job: Job) -> Answers | None:
+        """What a server answers now, the very object of before while it is the same; None where that is unknown."""
+        last = self._last.get(job.key)
+        return None if last is None or last.answers.revision != observed_revision(job) else last.answers
 
     def cycle(self, jobs: Iterable[Job], now: float) -> None:
         """Take what a finished read has brought, and start the next one."""
         servers = {job.key: job for job in jobs if job.spec.workload.server is not None}
         reading = self._collect()
+        self._take_answers(reading, now)
         known = {key: window for key, window in reading.windows.items() if JobKey(*key[:2]) in self._whole}
         self._records.cycle(servers.keys(), {JobKey(*key[:2]): window for key, window in known.items()}, now)
         self._ask_past(reading.dialects, now)
@@ -109,6 +129,28 @@ class ServerFeed:
                 )
         self._failures = reading.failures
         return reading
+
+    def _take_answers(self, reading: ServerReading, now: float) -> None:
+        for revision, window in reading.windows.items():
+            recent = self._recent.setdefault(revision, deque())
+            recent.append(window)
+            while len(recent) > 1 and recent[0].at <= now - LONGEST_SECONDS:
+                recent.popleft()
+            self._tell(revision, answers_of(revision.revision, recent), now)
+        for revision, failure in reading.failures.items():
+            if revision not in reading.windows:
+                self._recent.pop(revision, None)
+                self._tell(revision, Answers(revision.revision, problem=failure.problem), now)
+        # Of what is not read any more nothing is known either.
+        self._last = {key: last for key, last in self._last.items() if last.at > now - LONGEST_SECONDS}
+        self._recent = {key: recent for key, recent in self._recent.items() if recent[-1].at > now - LONGEST_SECONDS}
+
+    def _tell(self, revision: RevisionKey, answers: Answers | None, now: float) -> None:
+        if answers is not None:
+            key = JobKey(revision.namespace, revision.job)
+            before = self._last.get(key)
+            same = before is not None and answers.same_as(before.answers)
+            self._last[key] = _LastAnswers(now, before.answers if before is not None and same else answers)
 
     def _ask_past(self, dialects: Mapping[RevisionKey, ServerDialect], now: float) -> None:
         waiting = {one.key for one in self._asked}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rightpool.api.wording import number, span
+from rightpool.api.wording import moment, number, span
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut
 
 
@@ -31,7 +31,7 @@ class TooSlowAlone(RuledOut):
     """Seconds."""
 
     def text(self) -> str:
-        alone, limit = milliseconds(self.alone), milliseconds(self.limit)
+        alone, limit = moment(self.alone), moment(self.limit)
         return f"one request by itself takes {alone} there, and the limit is {limit}: no number of replicas holds it"
 
 
@@ -53,7 +53,7 @@ class LatencyNotHeld(RuledOut):
         if self.needed is not None:
             return f"needs {self.needed} replicas at the recorded peak, and replicas.max is {self.most}: raise it"
         return (
-            f"{milliseconds(self.limit)} hold over the recorded week with {self.chance:.0%} at most, and 90% are "
+            f"{moment(self.limit)} hold over the recorded week with {self.chance:.0%} at most, and 90% are "
             "needed: relax the limit"
         )
 
@@ -73,8 +73,3 @@ class LoadExtrapolated(RuledOut):
             f"batches would be of {number(self.load)}, and no more than {number(self.seen)} were seen: "
             "raise replicas.min, or send it more at once for a while"
         )
-
-
-def milliseconds(seconds: float) -> str:
-    """A time as people say it."""
-    return f"{number(seconds * 1e3)} ms" if seconds < 1.0 else f"{number(seconds)} s"

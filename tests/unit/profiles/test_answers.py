@@ -1,0 +1,49 @@
+"""The last minutes of a server in few numbers."""
+
+from __future__ import annotations
+
+import math
+
+from rightpool.profiles.answers import Answers, answers_of
+from rightpool.profiles.latency import Between, Distribution
+from rightpool.profiles.sample import Quality
+from rightpool.profiles.served import RequestCounter, RequestTime, ServedWindow, ServerCounts
+
+
+def window(
+    at: float, requests: float, *, errors: float = 0.0, late: float = 0.0, complete: bool = True
+) -> ServedWindow:
+    counts = {RequestCounter.REQUESTS: requests, RequestCounter.ERRORS: errors}
+    times = {RequestTime.WHOLE: Distribution((0.05, 0.1), (requests - late, requests - late), requests)}
+    return ServedWindow(at, 15.0, ServerCounts(counts, times, {}), 2, complete)
+
+
+def test_windows_add_up() -> None:
+    answers = answers_of(3, [window(15.0, 150.0), window(30.0, 450.0, errors=6.0)])
+    assert answers == Answers(3, 20.0, 0.01, Between(0.0, 0.05), None, Quality.MEASURED)
+
+
+def test_late_requests_beyond_the_last_edge_leave_no_upper_end() -> None:
+    answers = answers_of(1, [window(15.0, 100.0, late=5.0)])
+    assert answers is not None
+    assert answers.p99 == Between(0.1, math.inf)
+
+
+def test_a_window_without_all_replicas_says_nothing_of_the_demand() -> None:
+    assert answers_of(1, [window(15.0, 10.0, complete=False)]) is None
+    answers = answers_of(1, [window(15.0, 150.0), window(30.0, 10.0, complete=False)])
+    assert answers is not None
+    assert answers.requests_per_second == 10.0
+
+
+def test_demand_that_varies_a_little_is_the_same() -> None:
+    before = Answers(1, 100.0, 0.0, Between(0.0, 0.05))
+    assert Answers(1, 109.0, 0.0, Between(0.0, 0.05)).same_as(before)
+    for other in (
+        Answers(1, 111.0, 0.0, Between(0.0, 0.05)),
+        Answers(1, 100.0, 0.01, Between(0.0, 0.05)),
+        Answers(1, 100.0, 0.0, Between(0.05, 0.1)),
+        Answers(2, 100.0, 0.0, Between(0.0, 0.05)),
+        Answers(1, None, 0.0, Between(0.0, 0.05)),
+    ):
+        assert not other.same_as(before)
