@@ -67,7 +67,10 @@ class Fleet:
         written.rename(self._folder / "targets.json")
 
     def start(self) -> None:
+        """Once; pods that come later are found by what is published."""
         self.publish()
+        if self._process is not None:
+            return
         config = {
             "global": {"scrape_interval": "2500ms", "scrape_timeout": "2400ms"},
             "scrape_configs": [
