@@ -12,7 +12,7 @@ from rightpool.telemetry.sources.servers.dialects import DIALECTS
 HEAD: Final = """
 ## Servers
 What is read of the pages that servers have themselves, by `spec.workload.server.metrics.dialect`. `Auto` takes the
-first whose series are there. A limit is judged exactly where it is an edge of the server's histogram, else by the
+first whose series are there. A percentile is known exactly where it is an edge of the server's histogram, else by the
 worse of the two edges around it. Of a server that tells sums alone there are means, and no share of late requests.
 Probes are left out where the server counts them. Where completed requests are counted, those that an overload holds
 up are missing.
