@@ -152,6 +152,8 @@ def test_the_peak_around_this_time_of_day() -> None:
         gzip.compress(("1 9\n" + "\n".join(["."] * 2017)).encode()),
         gzip.compress(("1 9\n" + "\n".join(["x " * 20] * 2017)).encode()),
     ],
+    # A gzip's bytes hold the second it was made in: as a name they differ from one worker to the next.
+    ids=["empty", "no gzip", "another version", "too few slots", "no counts", "too many counts"],
 )
 def test_what_is_no_record_is_refused(packed: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
