@@ -11,6 +11,7 @@ from rightpool.api.checkpoint import Checkpoint
 from rightpool.api.choices import AdaptationMode, AdoptionChange, Batch, BudgetAction, GivingWay, Objective, Switch
 from rightpool.api.elasticity import Elasticity
 from rightpool.api.job_set import PODS_OF_JOB_SET
+from rightpool.api.latency import Latency
 from rightpool.api.model import ApiModel
 from rightpool.api.pool_selection import PlacementSpec
 from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, a_second_or_more
@@ -96,6 +97,9 @@ class Targets(ApiModel):
 
     deadline: Annotated[UnixTime, WithJsonSchema(TIME_SCHEMA)] | None = None
     """When the job must be done, such as 2026-12-01T00:00:00Z. Needs `progress.totalSamples`."""
+
+    latency: Latency | None = None
+    """How soon a server must answer. Needs `workload.server.metrics`."""
 
 
 class Progress(ApiModel):

@@ -249,17 +249,22 @@ _MEMORY_RULE: Final = Rule(
 )
 
 
-def a_second_or_more(example: str, longest: str = "") -> WithJsonSchema:
+def lasting(shortest: str, example: str, longest: str = "") -> WithJsonSchema:
     """Schema of a duration that must not be shorter, nor longer than `longest` where that is given."""
     at_most = f" && duration(self) <= duration('{longest}')" if longest else ""
     limit_text = f", {longest} at most" if longest else ""
     return _string(
         32,
         Rule(
-            f"self.matches({_cel(DURATION_PATTERN)}) && duration(self) >= duration('1s'){at_most}",
-            f"must be a duration of 1s or more{limit_text}: write {example}",
+            f"self.matches({_cel(DURATION_PATTERN)}) && duration(self) >= duration('{shortest}'){at_most}",
+            f"must be a duration of {shortest} or more{limit_text}: write {example}",
         ),
     )
+
+
+def a_second_or_more(example: str, longest: str = "") -> WithJsonSchema:
+    """Schema of a duration that must not be shorter, nor longer than `longest` where that is given."""
+    return lasting("1s", example, longest)
 
 
 TIME_SCHEMA: Final[dict[str, Any]] = {

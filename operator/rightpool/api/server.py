@@ -28,8 +28,27 @@ _CLIENTS_CALL: Final = "must not change, since clients call it: delete this Prof
 class Replicas(ApiModel):
     """How many pods answer."""
 
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                "!has(self.max) || self.min <= self.max",
+                "must be at least min: raise it, or lower min",
+                field=".max",
+            )
+        )
+    )
+
     min: int = Field(default=1, ge=1, le=MAX_REPLICAS)
-    """As many pods. An edit scales the Deployment where it is."""
+    """As many pods, at least. An edit scales the Deployment where it is."""
+
+    max: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
+    """As many pods, at most: between the two as many as `targets.latency` takes at the demand of the last week around
+    this time of day. Default: min."""
+
+    @property
+    def most(self) -> int:
+        """As many pods, at most."""
+        return self.min if self.max is None else max(self.max, self.min)
 
 
 class ServerMetrics(ApiModel):
@@ -129,6 +148,7 @@ class ServerWorkload(ApiModel):
 
 
 _NO_SERVER: Final = "!has(self.workload) || !has(self.workload.server)"
+_SCALE: Final = "self.workload.server.replicas"
 _ELASTIC: Final = ("minChips", "maxChips", "chipCounts", "modelParallel")
 
 
@@ -161,6 +181,22 @@ SERVER_RULES: Final = (
             field=f".targets.{name}",
         )
         for name in ("minScalingEfficiency", "minModelFlopsUtilization", "maxCostPerMillionSamples")
+    ),
+    Rule(
+        "!has(self.targets.latency) || (has(self.workload) && has(self.workload.server))",
+        "is of servers alone, which answer requests: remove it",
+        field=".targets.latency",
+    ),
+    Rule(
+        f"{_NO_SERVER} || !has(self.targets.latency) || has(self.workload.server.metrics)",
+        "is needed for targets.latency, since no requests are counted without it: add it, or remove the target",
+        field=".workload.server.metrics",
+        reason="FieldValueRequired",
+    ),
+    Rule(
+        f"{_NO_SERVER} || !has({_SCALE}.max) || {_SCALE}.max <= {_SCALE}.min || has(self.targets.latency)",
+        "must not be above min without targets.latency, by which replicas are chosen: add that, or remove max",
+        field=".workload.server.replicas.max",
     ),
     Rule(
         "(has(self.workload) && has(self.workload.server)) == (has(oldSelf.workload) && has(oldSelf.workload.server))",

@@ -20,6 +20,16 @@ SERVER: Final = changed(
     JOB, {_JOB: ABSENT, _S: {"chipsPerReplica": 1, "replicas": {"min": 2}, "port": 8000, "template": containers(_ONE)}}
 )
 
+LATENCY: Final = changed(
+    SERVER,
+    {
+        f"{_S}.metrics": {"port": 8002},
+        f"{_S}.replicas": {"min": 2, "max": 8},
+        "spec.targets.latency": {"p99": "50ms"},
+    },
+)
+"""A server with a target."""
+
 
 def of_servers(cases: Iterable[Case]) -> Iterator[Case]:
     """The rules of a Job's pod template hold in a server's, too, but for that of restartPolicy."""
@@ -141,5 +151,51 @@ SERVER_CASES: Final = (
             f"{_NONE}, which has no samples or steps: remove it",
         )
         for name in ("minScalingEfficiency", "minModelFlopsUtilization", "maxCostPerMillionSamples")
+    ),
+    Case(
+        "fewer replicas at most than at least",
+        SERVER,
+        {f"{_S}.replicas": {"min": 3, "max": 2}},
+        f"{_S}.replicas.max",
+        "must be at least min: raise it, or lower min",
+    ),
+    Case(
+        "replicas at most without a latency",
+        SERVER,
+        {f"{_S}.replicas": {"min": 2, "max": 8}},
+        f"{_S}.replicas.max",
+        "must not be above min without targets.latency, by which replicas are chosen: add that, or remove max",
+    ),
+    Case(
+        "a latency without metrics",
+        SERVER,
+        {"spec.targets.latency": {"p99": "50ms"}},
+        f"{_S}.metrics",
+        "is needed for targets.latency, since no requests are counted without it: add it, or remove the target",
+    ),
+    Case(
+        "a latency of a Job",
+        JOB,
+        {"spec.targets.latency": {"p99": "50ms"}},
+        "spec.targets.latency",
+        "is of servers alone, which answer requests: remove it",
+    ),
+    Case(
+        "two percentiles",
+        LATENCY,
+        {"spec.targets.latency": {"p99": "50ms", "p95": "20ms"}},
+        "spec.targets.latency",
+        "must name one percentile: write p99: 50ms alone, or p95 or p90 in its place",
+    ),
+    Case("no percentile", LATENCY, {"spec.targets.latency": {}}, "spec.targets.latency", "must name one percentile"),
+    *(
+        Case(
+            f"no time within which {name} are answered",
+            LATENCY,
+            {"spec.targets.latency": {name: "0s"}},
+            f"spec.targets.latency.{name}",
+            "must be a duration of 1ms or more, 1h at most: write 50ms",
+        )
+        for name in ("p90", "p95", "p99")
     ),
 )

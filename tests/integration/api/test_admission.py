@@ -15,7 +15,7 @@ from .cases import CASES
 from .conftest import CRDS, Refusal, Server
 from .objects import ABSENT, JOB, POLICY, POOL, REFERENCE, Case, Object, asking, changed, containers
 from .schema_cases import SCHEMA_CASES
-from .server_cases import SERVER
+from .server_cases import LATENCY, SERVER
 
 pytestmark = pytest.mark.cluster
 
@@ -38,7 +38,9 @@ def has(refused: list[Refusal], field: str, words: str) -> bool:
     return any(refusal.field == field and words in refusal.message for refusal in refused)
 
 
-@pytest.mark.parametrize("base", [JOB, SERVER, POOL, POLICY], ids=("job", "server", "pool", "policy"))
+@pytest.mark.parametrize(
+    "base", [JOB, SERVER, LATENCY, POOL, POLICY], ids=("job", "server", "latency", "pool", "policy")
+)
 def test_the_base_objects_are_admitted(server: Server, base: Object) -> None:
     assert refusals(server, base) == []
 
@@ -129,7 +131,7 @@ def test_names_that_leave_room_for_children_are_admitted(server: Server, name: s
     assert refusals(server, changed(JOB, {"metadata.name": name})) == []
 
 
-@pytest.mark.parametrize("path", ["spec.targets.latency", "spec.workload.pod", "spec.checkpoint.modes"])
+@pytest.mark.parametrize("path", ["spec.targets.latencies", "spec.workload.pod", "spec.checkpoint.modes"])
 def test_unknown_fields_are_refused_as_kubectl_asks(server: Server, path: str) -> None:
     refused = refusals(server, changed(JOB, {path: {}}))
     assert len(refused) == 1
