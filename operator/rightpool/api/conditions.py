@@ -165,6 +165,7 @@ class Reason(StrEnum):
     POLICY_RECOMMEND_ONLY = "PolicyRecommendOnly"  # the effective mode is Recommend: the decision is only recorded
     RELEASED = "Released"  # the user has it put back as it was, by `rightpool release`
     CHANGE_REFUSED = "ChangeRefused"  # the object can't become the Revision, by the API server or by its kind
+    CHANGE_UNDONE = "ChangeUndone"  # a field manager, such as Argo CD's, has taken changes of the object back twice
     ADOPTION_RECOMMEND_ONLY = "AdoptionRecommendOnly"  # adoption.change is Recommend: nothing is done to the object
     AWAITING_APPROVAL = "AwaitingApproval"  # adaptation.requireApproval, and the annotation does not name the decision
     APPROVAL_UNKNOWN = "ApprovalUnknown"  # the annotation names no decision that could be carried out

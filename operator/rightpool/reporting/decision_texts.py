@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 from rightpool.api.action import Action
+from rightpool.api.adopted_object import Undone
 from rightpool.api.conditions import Reason
-from rightpool.api.wording import dollars, place, share, span
+from rightpool.api.wording import brief, dollars, how_many, place, share, span
 from rightpool.planning.jobs.adopted import UNFOLLOWED
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.foreign_pod import foreign_pod
@@ -29,6 +30,10 @@ from rightpool.planning.offers.running import MIN_PROBABILITY
 from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.reporting.candidate_texts import by_pool, compared, difference, measured, predicted, some, verdict_text
 from rightpool.workloads.kinds.registry import naming_of
+
+# What a message has room for, in characters.
+_MANAGER: Final = 28
+_POINTER: Final = 28
 
 
 def decision_text(job: Job, assessment: Assessment, now: float) -> str:
@@ -92,6 +97,21 @@ def _unfollowed(job: Job, assessment: Assessment, decision: Decision) -> str:
         return refusal.message
     found = "no pod of it has a node of a pool" if job.observed.adopted is not None else "it is being looked for"
     return f"{job.spec.workload_ref}: {found}; what it costs follows once it runs"
+
+
+def undone_text(undone: Undone) -> str:
+    """That somebody takes back what is changed of an adopted object, with the remedy."""
+    times = "twice" if undone.times == 2 else how_many(undone.times, "time")
+    back = f"{brief(undone.manager, _MANAGER) or 'somebody else'} set {_short(undone.field)} back {times}"
+    return f"{back}, so no move is made: have it ignore the field, then approve a move or edit the spec"
+
+
+def _short(pointer: str) -> str:
+    """The end of a JSON pointer that a message has room for; status.adopted has all of it."""
+    if len(pointer) <= _POINTER:
+        return pointer
+    end = pointer[1 - _POINTER :]
+    return f"…/{end.partition('/')[2] or end[1:]}"
 
 
 def _foreign_pod(job: Job, assessment: Assessment, decision: Decision) -> str:
@@ -311,4 +331,5 @@ _TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
     Reason.UPDATING: _updating,
     Reason.ADAPTATION_OFF: _off,
     Reason.NOT_CHECKPOINTABLE: _not_checkpointable,
+    Reason.CHANGE_UNDONE: lambda job, assessment, decision: "" if job.overruled is None else undone_text(job.overruled),
 }

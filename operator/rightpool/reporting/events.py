@@ -25,6 +25,8 @@ from rightpool.planning.moves.transitions import FAILED
 _SILENT: Final = frozenset(
     {ConditionType.MIGRATING, ConditionType.VERIFIED, ConditionType.COMPLETED, ConditionType.FAILED}
 )
+# But for these.
+_OF_MOVES: Final = frozenset({Reason.APPROVAL_UNKNOWN.value, Reason.CHANGE_UNDONE.value})
 # A move changes them on its way, and its own Events say so.
 _OF_WHERE_IT_RUNS: Final = frozenset({ConditionType.PROFILED, ConditionType.EFFICIENT, ConditionType.COST_EFFICIENT})
 # Where True is the bad news.
@@ -102,7 +104,7 @@ class JobEvents:
         if old.state.revision is None and new.state.revision is not None:
             wrong.pop(ConditionType.PLACED, None)  # the start says that the wait is over
         for condition in after:
-            shown = condition.type not in _SILENT or condition.reason == Reason.APPROVAL_UNKNOWN
+            shown = condition.type not in _SILENT or condition.reason in _OF_MOVES
             if shown and condition.status != "Unknown" and (_bad(condition) or condition.type in wrong):
                 yield from _statement(regarding, new, find_condition(before, condition.type), condition, wrong)
 

@@ -17,13 +17,15 @@ from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.contract import LABEL_REVISION
 from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.revision_state import Undoing
+from rightpool.workloads.field_managers import manager_of
 from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of
 from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL, LABEL_QUEUE
 from rightpool.workloads.placed import texts
 
 Body = dict[str, Any]
 
-_DIGITS: Final = 16
+_DIGITS: Final = 8
 
 
 class Original(NamedTuple):
@@ -38,8 +40,8 @@ class Original(NamedTuple):
     fields: Mapping[str, Any]
     """By JSON pointer, the value of each field that may be changed; None where it had none."""
 
-    left: str
-    """Digest of these fields as they were left. Where it is another one now, somebody else has changed them."""
+    left: Mapping[str, str]
+    """Digest of each of these fields as it was left. Where one is another now, somebody else has changed it."""
 
     @property
     def text(self) -> str:
@@ -60,14 +62,14 @@ def original_of(kind: Kind[Any], body: Mapping[str, Any]) -> Original | None:
     try:
         wire = json.loads(text)
         original = Original(
-            Placement.from_dict(wire["placement"]), dict(wire["selector"]), dict(wire["fields"]), str(wire["left"])
+            Placement.from_dict(wire["placement"]), dict(wire["selector"]), dict(wire["fields"]), dict(wire["left"])
         )
     except (ValueError, TypeError, KeyError):
         return None
     part = adoption_of(kind)
-    known = original.fields.keys() == part.settings(body).keys()
+    known = original.left.keys() == original.fields.keys() == part.settings(body).keys()
     shaped = all(value is None or part.shaped(pointer, value) for pointer, value in original.fields.items())
-    return original if known and shaped and texts(original.selector) else None
+    return original if known and shaped and texts(original.selector) and texts(original.left) else None
 
 
 def with_original(kind: Kind[Any], body: Mapping[str, Any], text: str | None) -> Body:
@@ -81,7 +83,20 @@ def with_original(kind: Kind[Any], body: Mapping[str, Any], text: str | None) ->
 def edited(kind: Kind[Any], body: Mapping[str, Any]) -> bool:
     """Whether what was left of the object is not what it is now: its user's change, or that of a tool of his."""
     original = original_of(kind, body)
-    return original is None or original.left != _digest(adoption_of(kind).settings(body))
+    return original is None or original.left != _digests(adoption_of(kind).settings(body))
+
+
+def undone(kind: Kind[Any], body: Mapping[str, Any]) -> Undoing | None:
+    """Who has taken back what the operator has changed of the object, and of which field; None where nobody has."""
+    original = original_of(kind, body)
+    if original is not None and edited(kind, body):
+        now = _digests(adoption_of(kind).settings(body))
+        pointer = next(one for one in sorted(now) if now[one] != original.left[one])
+    elif is_held(body) and not kind.observe(body).suspended:
+        pointer = _pointer(kind.suspension(True, _held_at(body)))
+    else:
+        return None
+    return Undoing(manager_of(body, pointer), pointer)
 
 
 def why_unable(body: Mapping[str, Any]) -> str | None:
@@ -108,7 +123,7 @@ def held(kind: Kind[Any], body: Mapping[str, Any], here: Revision, pool: Pool | 
     if edited(kind, body):
         fields = adoption_of(kind).settings(body)
         selector = {} if pool is None else dict(pool.node_selector)
-        _annotate(stopped, ANNOTATION_ORIGINAL, Original(here.placement, selector, fields, _digest(fields)).text)
+        _annotate(stopped, ANNOTATION_ORIGINAL, Original(here.placement, selector, fields, _digests(fields)).text)
     _annotate(stopped, ANNOTATION_HELD, json.dumps(here.placement.to_dict(), sort_keys=True))
     return _merged(stopped, kind.suspension(True, here.placement))
 
@@ -126,7 +141,7 @@ def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | 
         if pool is None:
             raise Unable(f"pool {ref.placement.pool} is not there")
         result = adoption_of(kind).change(_without(result, kind, original), ref, pool)
-    _annotate(result, ANNOTATION_ORIGINAL, original._replace(left=_digest(adoption_of(kind).settings(result))).text)
+    _annotate(result, ANNOTATION_ORIGINAL, original._replace(left=_digests(adoption_of(kind).settings(result))).text)
     _annotate(result, LABEL_REVISION, str(ref.revision))
     _annotate(result, ANNOTATION_HELD, None)
     return _merged(result, kind.suspension(False, ref.placement))
@@ -245,9 +260,19 @@ def _without(body: Body, kind: Kind[Any], original: Original) -> Body:
     return body
 
 
-def _digest(fields: Mapping[str, Any]) -> str:
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+def _digests(fields: Mapping[str, Any]) -> dict[str, str]:
+    return {pointer: _digest(value) for pointer, value in fields.items()}
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def _pointer(fields: Mapping[str, Any]) -> str:
+    """To the only field that is set here."""
+    ((name, value),) = fields.items()
+    return f"/{name}" + (_pointer(value) if isinstance(value, Mapping) else "")
 
 
 def _parts(pointer: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.action import Action
+from rightpool.api.adopted_object import AdoptedObject, Undone
 from rightpool.api.adoption import Adoption
 from rightpool.api.choices import AdoptionChange
 from rightpool.api.conditions import Reason
@@ -15,10 +16,11 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.planning.jobs.adopted import Adopted
+from rightpool.planning.jobs.approval import recommendation_id
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState
+from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, Undoing
 from rightpool.planning.moves.commands import Adopt, ChangeObject, CheckObject, HoldObject, LetGo, commands
-from tests.unit.planning.jobs import NOW, changed, running
+from tests.unit.planning.jobs import NOW, changed, fleet, plan, running
 from tests.unit.planning.test_only_watched import step, watched
 
 RUNS = RevisionState(revision=1, exists=True, adopted=True, active=1, running=1, on_nodes=1)
@@ -161,5 +163,73 @@ def test_what_is_released_goes_home_first() -> None:
     ids=["never changed", "at home", "suspended by its user"],
 )
 def test_what_has_nothing_to_go_back_to_is_let_go_of(job: Job) -> None:
+    assert step(job).state.migration is None
+    assert commands(job) == (Adopt(), LetGo())
+
+
+# --- what is taken back ----------------------------------------------------------------------------------------------
+
+
+ARGO = Undoing("argocd-controller", "/spec/suspend")
+RESUMED = replace(HELD, suspended=False, active=1, undone=ARGO)
+REVERTED = replace(RUNS, revision=2, edited=True, undone=Undoing("kustomize-controller", "/spec/parallelism"))
+
+
+def undone(job: Job) -> tuple[str, int] | None:
+    known = job.state.adopted
+    return None if known is None or known.undone is None else (known.undone.manager, known.undone.times)
+
+
+def test_who_takes_two_moves_back_is_named_and_no_third_is_made() -> None:
+    first = step(with_adopted(moving(Phase.DRAINING, RESUMED)))
+    assert undone(first) == ("argocd-controller", 1) and first.overruled is None
+    assert "argocd-controller has resumed" in first.state.history[-1].message
+    second = step(with_adopted(moving(Phase.DRAINING, RESUMED), first))
+    assert undone(second) == ("argocd-controller", 2)
+    assert second.overruled is not None and second.overruled.field == "/spec/suspend"
+    assert replace(second, generation=second.generation + 1).overruled is None, "an edit of the spec lets it try again"
+
+
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING])
+def test_a_change_that_was_made_and_is_taken_back_counts_once(phase: Phase) -> None:
+    ended = step(with_adopted(moving(phase, REVERTED)))
+    assert ended.state.migration is None and undone(ended) == ("kustomize-controller", 1)
+    assert step(ended, NOW + 60.0).state.adopted == ended.state.adopted, "it is seen for as long as it is so"
+    later = replace(REVERTED, revision=3)
+    assert undone(step(changed(ended, revisions={3: later}), NOW + 3600.0)) == ("kustomize-controller", 2)
+    assert undone(step(changed(ended, revisions={3: later}), NOW + 90_000.0)) == ("kustomize-controller", 1)
+    other = replace(later, undone=ARGO)
+    assert undone(step(changed(ended, revisions={3: other}), NOW + 3600.0)) == ("argocd-controller", 1)
+
+
+def with_adopted(job: Job, before: Job | None = None) -> Job:
+    known = AdoptedObject("u") if before is None else before.state.adopted
+    return job.with_state(replace(job.state, adopted=known))
+
+
+def overruled(**sections: Any) -> Job:
+    made = watched(**sections).model_copy(update={"adoption": Adoption(change=AdoptionChange.SUSPEND)})
+    job = running(made=made)
+    assert job.state.revision is not None
+    seen = Adopted("u", 1, job.state.revision.placement)
+    taken = Undone("argocd-controller", "/spec/suspend", 2, NOW, job.generation, 1)
+    job = changed(job, adopted=seen, revisions={1: RUNS})
+    return job.with_state(replace(job.state, adopted=AdoptedObject("u", None, taken)))
+
+
+@pytest.mark.parametrize("sections", [{}, {"placement": {"pools": {"deny": ["a100"]}}}], ids=["to save", "demanded"])
+def test_what_is_taken_back_is_not_decided_on_until_it_is_approved(sections: dict[str, Any]) -> None:
+    job = overruled(**sections)
+    decision = plan(fleet([job])).assessments[job.key].decision
+    assert (decision.action, decision.reason) == (Action.HOLD, Reason.CHANGE_UNDONE)
+    assert decision.target is not None and decision.purpose is not None
+    approved = replace(job, approved=recommendation_id(job, decision.target))
+    assert plan(fleet([approved])).assessments[job.key].decision.action in (Action.MOVE, Action.RESIZE)
+
+
+def test_what_is_taken_back_is_let_go_of_where_it_is() -> None:
+    job = releasing()
+    taken = Undone("argocd-controller", "/spec/suspend", 2, NOW, job.generation, 1)
+    job = job.with_state(replace(job.state, adopted=AdoptedObject("u", None, taken)))
     assert step(job).state.migration is None
     assert commands(job) == (Adopt(), LetGo())

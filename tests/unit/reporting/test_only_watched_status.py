@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from typing import Final
+
+import pytest
 
 from rightpool.api.account import Account
+from rightpool.api.adopted_object import AdoptedObject, Undone
 from rightpool.api.altered import altered
 from rightpool.api.conditions import ConditionType
 from rightpool.planning.jobs.job import Job
@@ -19,6 +24,7 @@ from tests.unit.planning.test_only_watched import seen_running
 from tests.unit.prediction.fixtures import A100_CHIP
 from tests.unit.reporting.test_conditions import ALONE, condition_of, context
 
+DEEP: Final = "/spec/replicatedJobs/0/template/spec/template/spec/nodeSelector"
 CHIPS = {Field.CHIP_BUSY: 0.98, Field.COMPUTE_ACTIVE: 0.8, Field.MATRIX_ACTIVE: 0.1, Field.MEMORY_BANDWIDTH: 0.85}
 
 
@@ -59,3 +65,23 @@ def test_where_nothing_covers_its_pods_that_is_said() -> None:
     job = changed(seen_running(), profile=None, diagnosis=None)
     found = condition_of(ConditionType.PROFILED, job, ALONE)
     assert found.reason == "NoTelemetry" and "Job train, which have no profiler" in found.message
+
+
+@pytest.mark.parametrize(
+    ("manager", "field", "words"),
+    [
+        ("argocd-controller", "/spec/suspend", "argocd-controller set /spec/suspend back twice, so no move is made"),
+        ("kustomize-controller", DEEP, "kustomize-controller set …/template/spec/nodeSelector back twice"),
+        ("m" * 128, "/" + "n" * 255, "mmm… set …/nnn"),
+        ("", "/spec/suspend", "somebody else set /spec/suspend back twice"),
+    ],
+    ids=["argo", "flux", "long", "unknown"],
+)
+def test_who_takes_changes_back_is_named_with_the_field_and_the_remedy(manager: str, field: str, words: str) -> None:
+    job = seen_running()
+    taken = Undone(manager, field, 2, NOW, job.generation, 1)
+    job = job.with_state(replace(job.state, adopted=AdoptedObject("u", None, taken)))
+    found = condition_of(ConditionType.MIGRATING, job, ALONE)
+    assert (found.status, found.reason) == ("False", "ChangeUndone")
+    assert words in re.sub("mm+", "mmm", re.sub("nn+", "nnn", found.message)) and len(found.message) <= 160
+    assert found.message.endswith("approve a move or edit the spec")

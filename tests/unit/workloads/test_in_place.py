@@ -28,6 +28,7 @@ from rightpool.workloads.in_place import (
     original_of,
     put,
     resumed,
+    undone,
 )
 from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of
 from rightpool.workloads.kinds.registry import KINDS
@@ -276,3 +277,32 @@ def test_a_forged_note_changes_nothing_else_and_breaks_nothing(field: str, data:
         return
     for step in operations(stopped, there)[2:]:
         assert re.fullmatch(f"{ALLOWED[field]}|{NOTES}", step["path"]), step
+
+
+def written(body: Body, manager: str, fields: Body, time: str = "2026-11-28T10:00:00Z") -> Body:
+    """The object with an entry of managedFields."""
+    entry = {"manager": manager, "operation": "Apply", "time": time, "fieldsV1": fields}
+    about = body["metadata"]
+    return {**body, "metadata": {**about, "managedFields": [*(about.get("managedFields") or ()), entry]}}
+
+
+@each_movable
+def test_who_takes_a_change_back_is_found_with_the_field(field: str) -> None:
+    kind, before = mine(field)
+    stopped = held(kind, before, HERE, GPU_POOL)
+    there = moved(kind, stopped, THERE, A100)
+    assert undone(kind, before) is undone(kind, stopped) is undone(kind, there) is None
+    resumes = written({**stopped, "spec": {**stopped["spec"], "suspend": False}}, "rightpool", {"f:spec": {}})
+    resumes = written(resumes, "argocd-controller", {"f:spec": {"f:suspend": {}}}, "2026-11-28T09:00:00Z")
+    assert undone(kind, resumes) == ("argocd-controller", "/spec/suspend")
+    pointer = next(one for one in adoption_of(kind).settings(there) if one.endswith("/nodeSelector"))
+    back = copy.deepcopy(there)
+    put(back, pointer, at(before, pointer))
+    roles = {'k:{"name":"workers"}': {"f:template": {"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}}}}
+    inner: Body = {"f:template": {"f:spec": {"f:nodeSelector": {}}}}
+    own = {"f:spec": inner if field == "job" else {"f:replicatedJobs": roles}}
+    back = written(written(back, "kustomize-controller", own), "kubectl-edit", {"f:metadata": {"f:labels": {}}})
+    assert undone(kind, back) == ("kustomize-controller", pointer)
+    nobody = written(copy.deepcopy({**back, "metadata": {**there["metadata"]}}), "kubectl-edit", {"f:metadata": {}})
+    assert undone(kind, nobody) == ("kubectl-edit", pointer), "what is gone is nobody's: who has written last"
+    assert undone(kind, {**back, "metadata": there["metadata"]}) == ("", pointer)

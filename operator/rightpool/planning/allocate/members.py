@@ -93,6 +93,7 @@ def gives_way(job: Job, assessment: Assessment, fleet: Fleet) -> bool:
         and targets.deadline is None
         and targets.budget is None
         and job.state.migration is None
+        and job.overruled is None
         and not job.stops
         and fleet_move_limit(job, rest.restart, fleet.policy, fleet.now) is None
     )

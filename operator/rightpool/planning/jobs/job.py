@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 from zlib import crc32
 
+from rightpool.api.adopted_object import Undone
 from rightpool.api.altered import altered
 from rightpool.api.migration import Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
@@ -28,6 +29,9 @@ from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.track import Track
+
+TIMES_UNDONE: Final = 2
+"""So often somebody else takes back a change of an adopted object before no other is made: once may be by chance."""
 
 
 class JobKey(NamedTuple):
@@ -221,6 +225,14 @@ class Job:
     def stops(self) -> bool:
         """Whether the job is stopped, or is to be."""
         return self.spec.suspend or self.state.pause is not None
+
+    @property
+    def overruled(self) -> Undone | None:
+        """Who has taken back changes of its object so often that no other is made until its user has edited the spec;
+        None where nobody has."""
+        undone = None if self.state.adopted is None else self.state.adopted.undone
+        lasts = undone is not None and undone.generation == self.generation and undone.times >= TIMES_UNDONE
+        return undone if lasts else None
 
     def with_state(self, state: JobState) -> "Job":
         """The same job with this persisted state."""

@@ -69,6 +69,15 @@ class PodFailure(NamedTuple):
     """Unix seconds when it failed."""
 
 
+class Undoing(NamedTuple):
+    """That a change of the operator was taken back."""
+
+    manager: str
+    """Who has done it, as its writes name their field manager; empty where that is not known."""
+    field: str
+    """JSON pointer to what was changed back."""
+
+
 @value_object
 class RevisionState:
     """What the cluster shows of a Revision's child."""
@@ -90,6 +99,9 @@ class RevisionState:
 
     edited: bool = False
     """Whether its user has changed it since the operator did."""
+
+    undone: Undoing | None = None
+    """Who has taken back what the operator has changed of it; None where nobody has."""
 
     active: int = 0
     """Pods that are neither succeeded nor failed nor gone. Terminating ones count."""

@@ -14,9 +14,11 @@ from rightpool.planning.moves.beginning import next_revision
 
 def way_home(job: Job) -> Placement | None:
     """Where the object is to go before it is let go of; None where it can be at once. What its user has suspended or
-    changed stays as he has it, and so does one to which nothing may be done."""
+    changed stays as he has it, and so does one to which nothing may be done, or whose changes somebody takes back."""
     seen, here, child = job.observed.adopted, job.state.revision, job.child
     if seen is None or here is None or child is None or child.stopped_by_user or job.spec.only_watched:
+        return None
+    if job.overruled is not None:
         return None
     return None if seen.original in (None, here.placement) else seen.original
 

@@ -8,12 +8,13 @@ from enum import StrEnum
 from typing import Final
 
 from rightpool.api.placement import Placement
-from rightpool.api.wording import instant, place, span
+from rightpool.api.wording import brief, instant, place, span
 from rightpool.api.work_unit import WorkUnit
 
 FAILED: Final = "the Revision failed"
 """Where Kubernetes has no words of its own."""
 _UNKNOWN: Final = "no reason known"
+_MANAGER: Final = 40  # characters
 
 
 class Setback(ABC):
@@ -187,7 +188,11 @@ class TakenInHand(Setback):
     act: UserAct
     """What."""
 
+    by: str = ""
+    """Who, by the field manager of the write; empty where that is not known."""
+
     def text(self) -> str:
         if self.act is UserAct.KEPT:
             return "adoption.change lets nothing be done to the object any more; it stays as it is"
-        return f"somebody else has {self.act} the object while it was moved; it stays as it is"
+        who = brief(self.by, _MANAGER) or "somebody else"
+        return f"{who} has {self.act} the object while it was moved; it stays as it is"

@@ -81,6 +81,7 @@ REASONS: Final = {
             Reason.POLICY_RECOMMEND_ONLY,
             Reason.ADOPTION_RECOMMEND_ONLY,
             Reason.CHANGE_REFUSED,
+            Reason.CHANGE_UNDONE,
             Reason.NOT_CHECKPOINTABLE,
             Reason.COOLING_DOWN,
             Reason.MINIMUM_RUN_TIME,

@@ -12,7 +12,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.planning.jobs.approval import effective_mode
+from rightpool.planning.jobs.approval import approves, effective_mode
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment, first_given
 from rightpool.planning.offers.candidate import Candidate
@@ -112,9 +112,9 @@ def _under_way(job: Job) -> Decision:
 def _act(job: Job, evaluated: Evaluated, taken: Candidate, policy: PlacementPolicySpec) -> Decision:
     """Act on a candidate that has room, where the user and the platform team let it."""
     intent, revision = evaluated.intent, job.state.revision
-    if job.spec.only_watched and job.spec.adaptation.mode is not AdaptationMode.OFF:
-        purpose = None if intent is Intent.START else _purpose(job, evaluated, taken)
-        return Decision(Action.HOLD, Reason.ADOPTION_RECOMMEND_ONLY, taken, purpose)
+    kept = _kept(job, taken)
+    if kept is not None:
+        return Decision(Action.HOLD, kept, taken, None if intent is Intent.START else _purpose(job, evaluated, taken))
     if intent is Intent.START:
         if revision is None:
             return Decision(Action.START, Reason.STARTING, taken)
@@ -134,6 +134,14 @@ def _act(job: Job, evaluated: Evaluated, taken: Candidate, policy: PlacementPoli
     assert revision is not None
     action = Action.RESIZE if revision.placement.pool == taken.placement.pool else Action.MOVE
     return Decision(action, why, taken, why)
+
+
+def _kept(job: Job, taken: Candidate) -> Reason | None:
+    """Why nothing is done to an object that somebody else has made; None where it may be."""
+    if job.spec.only_watched and job.spec.adaptation.mode is not AdaptationMode.OFF:
+        return Reason.ADOPTION_RECOMMEND_ONLY
+    undone = job.overruled is not None and not approves(job, taken.placement)
+    return Reason.CHANGE_UNDONE if undone else None
 
 
 def _purpose(job: Job, evaluated: Evaluated, candidate: Candidate) -> Reason:

@@ -19,7 +19,7 @@ from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.work.unsaved import unsaved
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement
-from rightpool.reporting.decision_texts import decision_text
+from rightpool.reporting.decision_texts import decision_text, undone_text
 
 _MOVING: Final = {
     Action.MOVE: Reason.MOVING,
@@ -40,6 +40,8 @@ def migrating(job: Job, context: Context) -> Statement | None:
     refused = _refused_approval(job, decision)
     if refused is not None:
         return refused
+    if job.overruled is not None:
+        return Statement("False", Reason.CHANGE_UNDONE, undone_text(job.overruled))
     if unsaved(job.state.history) and (decision is None or decision.action is not Action.KEEP):
         last = job.state.history[-1]
         return Statement("False", last.reason, f"{last.id}: {last.message}")

@@ -10,7 +10,8 @@ from rightpool.api.value_object import value_object
 from rightpool.api.workload import Workload
 from rightpool.contract import LABEL_ADOPT
 from rightpool.planning.jobs.abilities import Abilities
-from rightpool.workloads.in_place import Original, edited, original_of, put_back, why_unable
+from rightpool.planning.jobs.revision_state import Undoing
+from rightpool.workloads.in_place import Original, edited, original_of, put_back, undone, why_unable
 from rightpool.workloads.kinds.kind import Kind, adoption_of
 from rightpool.workloads.kinds.registry import adopted_workload
 from rightpool.workloads.names import ANNOTATION_ORIGINAL
@@ -58,6 +59,9 @@ class AdoptedFacts:
     edited: bool = False
     """Whether its user has changed it since the operator has."""
 
+    undone: Undoing | None = None
+    """Who has taken back what the operator has changed of it."""
+
 
 def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts | None) -> AdoptedFacts:
     """Its workload is read once for each of its specs, and not whenever its status changes."""
@@ -66,7 +70,10 @@ def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts
     note = (metadata.get("annotations") or {}).get(ANNOTATION_ORIGINAL)
     able = part.abilities(body)._replace(unable=why_unable(body) or "")
     if before is not None and generation and (before.generation, before.note) == (generation, note):
-        return before if (before.asked, before.able) == (asked, able) else altered(before, asked=asked, able=able)
+        again = (asked, able, undone(kind, body) if before.original is not None else None)
+        if (before.asked, before.able, before.undone) == again:
+            return before
+        return altered(before, asked=asked, able=able, undone=again[2])
     members, workload, size, problem, role, trained = part.members(body), None, None, "", "", ""
     original = original_of(kind, body)
     changed = original is not None and edited(kind, body)
@@ -78,5 +85,17 @@ def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts
     except InvalidTemplate as error:
         problem = error.message
     return AdoptedFacts(
-        generation, members, trained, asked, workload, problem, role, size, able, note, original, changed
+        generation,
+        members,
+        trained,
+        asked,
+        workload,
+        problem,
+        role,
+        size,
+        able,
+        note,
+        original,
+        changed,
+        undone(kind, body),
     )

@@ -92,6 +92,7 @@ def _state(
         held=child.held,
         adopted=child.adopted is not None,
         edited=child.adopted is not None and child.adopted.edited,
+        undone=None if child.adopted is None else child.adopted.undone,
         active=len(active),
         others=len(own) - len(scaled),
         running=running,
