@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from rightpool.profiles.loads import Loads
 from rightpool.profiles.served import RequestCounter, ServedWindow
 
 SLOT: Final = 15.0
@@ -33,6 +34,7 @@ _COVERED: Final = 0.8  # share of a slot that must have been seen for its count 
 # Where the counts of a block, in ascending order, lie in time.
 _ORDER: Final = np.array([*range(0, _BLOCK, 2), *range(_BLOCK - 1, 0, -2)])
 _FORMAT: Final = "1"
+_LOADS: Final = "loads.json"  # the name of what batches took, where it is stored
 
 Counts = npt.NDArray[np.float64]
 
@@ -109,16 +111,15 @@ class _Track:
         if self.head is None:
             return found
         start = newest - DAYS * DAY
-        blocks = range(max(start // _BLOCK, self.head - _FINE - _COARSE + 1), self.head + 1)
-        for block in blocks:
-            at = block * _BLOCK - start
-            if block > self.head - _FINE:
-                row = self.fine[block % _FINE]
-            else:
-                row = _in_time(self.coarse[block % _COARSE])
-            low, high = max(at, 0), min(at + _BLOCK, len(found))
-            if low < high:
-                found[low:high] = row[low - at : high - at]
+        first = max(start // _BLOCK, self.head - _FINE - _COARSE + 1)
+        blocks = np.arange(first, self.head + 1)
+        rows = self.fine[blocks % _FINE].astype(np.float64)
+        old = blocks <= self.head - _FINE
+        rows[old] = _in_time(self.coarse[blocks[old] % _COARSE].astype(np.float64))
+        at = first * _BLOCK - start
+        low, high = max(at, 0), min(at + rows.size, len(found))
+        if low < high:
+            found[low:high] = rows.ravel()[low - at : high - at]
         return found
 
 
@@ -126,6 +127,8 @@ class DemandRecord:
     """What came in. Extended by the windows of readings, in their order."""
 
     def __init__(self) -> None:
+        self.loads = Loads()
+        """What its batches took."""
         self._tracks: dict[Demanded, _Track] = {}
 
     def extend(self, window: ServedWindow) -> None:
@@ -172,7 +175,8 @@ class DemandRecord:
 
     def stored(self) -> dict[str, bytes]:
         """As it is stored: of each thing that comes in a text, compressed by gzip."""
-        return {f"{demanded}.gz": _packed(track) for demanded, track in self._tracks.items() if track.head is not None}
+        tracks = {f"{demanded}.gz": _packed(each) for demanded, each in self._tracks.items() if each.head is not None}
+        return tracks | ({_LOADS: self.loads.stored()} if self.loads.known else {})
 
     @classmethod
     def read(cls, stored: Mapping[str, bytes]) -> DemandRecord:
@@ -182,6 +186,8 @@ class DemandRecord:
             packed = stored.get(f"{demanded}.gz")
             if packed is not None:
                 record._tracks[demanded] = _unpacked(packed)
+        if _LOADS in stored:
+            record.loads = Loads.read(stored[_LOADS])
         return record
 
     def _track(self, demanded: Demanded) -> _Track:
@@ -196,16 +202,18 @@ def _coarse(row: npt.NDArray[np.float32]) -> tuple[float, float, float, float]:
     return float(known.mean()), float(high), float(higher), float(known.max())
 
 
-def _in_time(row: npt.NDArray[np.float32]) -> Counts:
-    """The counts of a block again: its mean, its three highest as the quantiles have them, and a likely order."""
-    mean, high, higher, highest = (float(one) for one in row)
-    second = min(max((higher - 0.81 * highest) / 0.19, high), highest)
-    third = min(max((high - 0.1 * second) / 0.9, 0.0), second)
+def _in_time(rows: Counts) -> Counts:
+    """The counts of blocks again: their means, their three highest as the quantiles have them, in a likely order."""
+    mean, high, higher, highest = rows.T
+    second = np.minimum(np.maximum((higher - 0.81 * highest) / 0.19, high), highest)
+    third = np.minimum(np.maximum((high - 0.1 * second) / 0.9, 0.0), second)
     rest = _BLOCK - 3
-    middle = max(mean * _BLOCK - highest - second - third, 0.0) / rest
-    reach = max(min(third - middle, middle), 0.0)
-    ascending = np.append(middle + reach * np.linspace(-1, 1, rest), (third, second, highest))
-    return np.asarray(ascending[_ORDER])
+    middle = np.maximum(mean * _BLOCK - highest - second - third, 0.0) / rest
+    reach = np.maximum(np.minimum(third - middle, middle), 0.0)
+    rising = middle[:, np.newaxis] + reach[:, np.newaxis] * np.linspace(-1, 1, rest)
+    ascending = np.column_stack((rising, third, second, highest))
+    found: Counts = ascending[:, _ORDER]
+    return found
 
 
 def _packed(track: _Track) -> bytes:

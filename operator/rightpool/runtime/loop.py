@@ -136,7 +136,7 @@ class Planner:
         self._policy = PlacementPolicySpec()
         self._last_inventory: PoolInventory | None = None
         self._last_pools: tuple[PoolInventory, Set[Aspect], Mapping[str, Pool]] | None = None
-        self._observer = Observer(parts.store, parts.windows, parts.executor, parts.servers.answers)
+        self._observer = Observer(parts.store, parts.windows, parts.executor, parts.servers.seen)
         self._bound = BoundJobs()
         self._refused = RefusedWrites()
         self._closed: ClosedPools = None

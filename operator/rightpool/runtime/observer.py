@@ -19,11 +19,11 @@ from rightpool.planning.jobs.job import NOT_OBSERVED, Job, JobKey, Observed
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.moves.news import look_until, taken_over
-from rightpool.profiles.answers import Answers
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.observe.pool_inventory import PoolInventory, why_unusable
 from rightpool.runtime.observe.revisions import LONGEST_UNSEEN_SECONDS, with_unmade, with_unseen
+from rightpool.runtime.observe.server_feed import NO_SERVER, ServerSeen
 from rightpool.runtime.observe.store import Store
 from rightpool.runtime.observe.threats import drained_nodes, threat_to
 from rightpool.runtime.observe.whereabouts import found_at
@@ -47,10 +47,10 @@ class Observer:
     """Used by the planner's thread alone."""
 
     def __init__(
-        self, store: Store, windows: RevisionWindows, executor: Executor, answers: Callable[[Job], Answers | None]
+        self, store: Store, windows: RevisionWindows, executor: Executor, servers: Callable[[Job], ServerSeen]
     ) -> None:
-        """answers: what a server answers now, the very object of before while it is the same."""
-        self._answers = answers
+        """servers: what is known of a server, each the very object of before while it is the same."""
+        self._servers = servers
         self._store = store
         self._windows = windows
         self._executor = executor
@@ -95,17 +95,18 @@ class Observer:
             last = before.get(key)
             try:
                 measured = self._windows.of(stored.job, accelerator, now)
-                answers = None if stored.job.spec.workload.server is None else self._answers(stored.job)
+                server = NO_SERVER if stored.job.spec.workload.server is None else self._servers(stored.job)
                 if (
                     last is None
                     or last.stored is not stored
                     or last.measured is not measured
-                    or last.job.observed.answers is not answers
+                    or last.job.observed.answers is not server.answers
+                    or last.job.observed.sizing is not server.sizing
                     or key in self._news
                     or now >= last.until
                 ):
                     problem = None if name is None else why_unusable(name, inventory)
-                    last = self._look(stored, measured, answers, problem, inventory, now)
+                    last = self._look(stored, measured, server, problem, inventory, now)
             except Exception as error:
                 last = self._failed(stored, f"{type(error).__name__}: {error}", now)
             seen[key] = last
@@ -118,7 +119,7 @@ class Observer:
         self,
         stored: StoredJob,
         measured: Observed,
-        answers: Answers | None,
+        server: ServerSeen,
         pool_problem: str | None,
         inventory: PoolInventory,
         now: float,
@@ -132,7 +133,8 @@ class Observer:
             trace_answer=executor.trace_answer(job),
             threat=self._threat(job, revisions, drained),
             pool_problem=pool_problem,
-            answers=answers,
+            answers=server.answers,
+            sizing=server.sizing,
             refusal=executor.refusal(job),
             object_checked=executor.objects.checked(job),
             object_refusal=executor.objects.refusal(job),

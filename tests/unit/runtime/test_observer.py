@@ -84,7 +84,7 @@ class World:
 
         def compared(live: Any, inventory: Any, now: float, shaped: Any) -> dict[JobKey, Job]:
             jobs = observe(live, inventory, now, shaped)
-            observer = Observer(parts.store, parts.windows, parts.executor, parts.servers.answers)
+            observer = Observer(parts.store, parts.windows, parts.executor, parts.servers.seen)
             seen = observer.observe(live, inventory, now, shaped)
             assert jobs.keys() == seen.keys()
             for key, job in jobs.items():

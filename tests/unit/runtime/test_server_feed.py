@@ -34,14 +34,14 @@ class Reader:
         self.pasts: list[tuple[JobKey, str, float]] = []
         self.failure: PageFailure | None = None
         self.past_counts: PastDemand = {}
+        self.counts = ServerCounts({RequestCounter.REQUESTS: 45.0}, {}, {})
 
     def read_servers(self, targets: Sequence[ServerTarget], now: float) -> ServerReading:
         self.asked.append(targets)
-        counts = ServerCounts({RequestCounter.REQUESTS: 45.0}, {}, {})
         keys = [target.key for target in targets]
         if self.failure is not None:
             return ServerReading(failures=dict.fromkeys(keys, self.failure))
-        windows = {key: ServedWindow(now, 15.0, counts, 1, True) for key in keys}
+        windows = {key: ServedWindow(now, 15.0, self.counts, 1, True) for key in keys}
         return ServerReading(windows, dict.fromkeys(keys, DIALECTS[0]))
 
     def past(self, key: JobKey, dialect: ServerDialect, begin: float, end: float) -> PastDemand:

@@ -22,6 +22,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, VariantRefusal
+from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.jobs.trace_answer import TraceAnswer
 from rightpool.profiles.answers import Answers
@@ -121,6 +122,9 @@ class Observed(NamedTuple):
 
     answers: Answers | None = None
     """What a server answers now; None of other jobs, and where nothing is known yet."""
+
+    sizing: Sizing | None = None
+    """What a server's record says of its size; None of one without a target, and where nothing is known yet."""
 
 
 NOT_OBSERVED: Final = Observed()

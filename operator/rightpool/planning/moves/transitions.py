@@ -82,11 +82,12 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
     if ended is not None:
         return ended
     job = with_trace(with_rescue(job, now), now)
-    if job.state.migration is not None:
-        return _step(job, job.state.migration, assessment, policy, now)
-    sized = _sized(job, now)
+    migration = job.state.migration
+    sized = _sized(job, now) if migration is None or migration.phase is Phase.PLANNED else job
     if sized is not job:
         return sized
+    if migration is not None:
+        return _step(job, migration, assessment, policy, now)
     job = with_size_measured(_running(with_pause(job, now), now))
     if job.releasing:
         return with_way_home(job, now)

@@ -10,6 +10,7 @@ from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.targets.registry import TARGETS, dollar_target
 from rightpool.planning.offers.targets.target import JobTarget
+from rightpool.planning.work.registry import work_of
 
 _CAPACITY_TYPES = {
     Capacity.ON_DEMAND: (CapacityType.ON_DEMAND,),
@@ -36,7 +37,7 @@ class Shape(NamedTuple):
     chips_per_replica: int
     """As the spec asks for."""
     replicas: int
-    """As the spec asks for."""
+    """As the spec asks for, or as many as a server has."""
     low: int
     """Fewest chips that it may have."""
     high: int
@@ -69,13 +70,16 @@ class Shape(NamedTuple):
         """Of one job: of its spec, and of what is known of its variants."""
         spec = job.spec
         workload, elasticity, placement = spec.workload, spec.elasticity, spec.placement
-        pools = placement.pools
+        pools, ref = placement.pools, job.state.revision
+        replicas, bounds = workload.replicas, (spec.min_chips, spec.max_chips)
+        if ref is not None and work_of(spec).scales:  # where it is: there are as many pods as there are now
+            replicas = ref.placement.replicas
+            bounds = (workload.chips_per_replica * replicas,) * 2
         selector, parallel = pools.selector, elasticity.model_parallel
         return cls(
             workload.chips_per_replica,
-            workload.replicas,
-            spec.min_chips,
-            spec.max_chips,
+            replicas,
+            *bounds,
             elasticity.chip_counts,
             placement.capacity,
             pools.allow,

@@ -21,6 +21,7 @@ class Answering(Work):
     """What comes in is answered. How much that is says nothing of what the chips could do."""
 
     one_writer: ClassVar[bool] = False
+    scales: ClassVar[bool] = True
 
     def does(self, spec: ProfiledJobSpec) -> bool:
         """Where its workload is a server."""
@@ -33,8 +34,16 @@ class Answering(Work):
         return None
 
     def size(self, job: Job, now: float) -> int | None:
-        """As many as its user wants at least."""
-        return job.spec.workload.replicas
+        """As many as its record asks for, between those that its user allows. Where nothing tells, as many as there
+        are; at the start as many as its user wants at least."""
+        server, ref, sizing = job.spec.workload.server, job.state.revision, job.observed.sizing
+        if server is None or ref is None or job.spec.targets.latency is None:
+            return job.spec.workload.replicas
+        here = ref.placement.replicas
+        needed = None if sizing is None else sizing.needed(here)
+        if needed is None and sizing is not None and sizing.peak is None:
+            needed = server.scale.min  # too little is recorded
+        return min(max(here if needed is None else needed, server.scale.min), server.scale.most)
 
     def unplanned(self) -> Reason | None:
         """What it serves on other chips is not predicted."""

@@ -50,6 +50,9 @@ class Work(ABC):
     one_writer: ClassVar[bool] = True
     """Whether two Revisions must never run at once, since both would write to the same checkpoint."""
 
+    scales: ClassVar[bool] = False
+    """Whether the number of its pods changes without a new Revision."""
+
     @abstractmethod
     def does(self, spec: ProfiledJobSpec) -> bool:
         """Whether this is what such a job does."""

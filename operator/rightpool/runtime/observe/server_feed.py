@@ -14,12 +14,14 @@ from typing import Final, NamedTuple
 
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_window import observed_revision
+from rightpool.planning.jobs.sizing import Sizing
 from rightpool.profiles.answers import LONGEST_SECONDS, Answers, answers_of
 from rightpool.profiles.demand import DAY, DAYS, SLOT
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import ServedWindow
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.facts import PodFacts
+from rightpool.runtime.observe.server_sizes import ServerSizes, place_of
 from rightpool.telemetry.server_pages import PageFailure, PastDemand, ServerReader, ServerReading, ServerTarget
 from rightpool.telemetry.sources.servers.dialect import ServerDialect
 from rightpool.telemetry.sources.servers.dialects import dialect_named
@@ -47,6 +49,18 @@ class _LastAnswers(NamedTuple):
     answers: Answers
 
 
+class ServerSeen(NamedTuple):
+    """What is known of a server."""
+
+    answers: Answers | None
+    """What it answers now."""
+    sizing: Sizing | None
+    """What its record says of its size."""
+
+
+NO_SERVER: Final = ServerSeen(None, None)
+
+
 class ServerFeed:
     """Used by the planner's thread alone; the read itself runs in another thread."""
 
@@ -57,6 +71,7 @@ class ServerFeed:
         self._pods = pods
         self._reader = reader
         self._records = records
+        self._sizes = ServerSizes(records)
         self._reading: Future[tuple[ServerReading, Mapping[JobKey, PastDemand]]] | None = None
         self._read_at = -math.inf
         self._asked: list[_Asked] = []
@@ -69,15 +84,21 @@ class ServerFeed:
     def close(self) -> None:
         """Stop. A running read ends by its own timeouts."""
         self._thread.shutdown(wait=False, cancel_futures=True)
+        self._sizes.close()
         self._records.flush()
 
     def follow(self) -> None:
         """This process does not lead: another one records."""
         self._records.follow()
+        self._sizes.follow()
         self._whole.clear()
         self._asked.clear()
         self._recent.clear()
         self._last.clear()
+
+    def seen(self, job: Job) -> ServerSeen:
+        """What is known of a server, each the very object of before while it is the same."""
+        return ServerSeen(self.answers(job), self._sizes.of(job))
 
     def answers(self, job: Job) -> Answers | None:
         """What a server answers now, the very object of before while it is the same; None where that is unknown."""
@@ -91,6 +112,8 @@ class ServerFeed:
         self._take_answers(reading, now)
         known = {key: window for key, window in reading.windows.items() if JobKey(*key[:2]) in self._whole}
         self._records.cycle(servers.keys(), {JobKey(*key[:2]): window for key, window in known.items()}, now)
+        self._remember_loads(servers, known)
+        self._sizes.cycle({key: job for key, job in servers.items() if job.spec.targets.latency is not None}, now)
         self._ask_past(reading.dialects, now)
         if self._reading is None and now - self._read_at >= _EARLY * READ_SECONDS:
             targets = [target for job in servers.values() if (target := self._target(job)) is not None]
@@ -151,6 +174,15 @@ class ServerFeed:
             before = self._last.get(key)
             same = before is not None and answers.same_as(before.answers)
             self._last[key] = _LastAnswers(now, before.answers if before is not None and same else answers)
+
+    def _remember_loads(self, servers: Mapping[JobKey, Job], windows: Mapping[RevisionKey, ServedWindow]) -> None:
+        """What batches took, where it is known where they ran."""
+        for key, window in windows.items():
+            job = servers.get(JobKey(*key[:2]))
+            record = None if job is None else self._records.of(job.key)
+            ref, place = (None, None) if job is None else (job.state.revision, place_of(job))
+            if record is not None and ref is not None and place is not None and ref.revision == key.revision:
+                record.loads.extend(window, place, ref.workload_hash)
 
     def _ask_past(self, dialects: Mapping[RevisionKey, ServerDialect], now: float) -> None:
         waiting = {one.key for one in self._asked}

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from rightpool.api.units import DAY
+from rightpool.api.units import DAY, HOUR
 from rightpool.prediction.columns import Floats
 from rightpool.profiles.demand import SLOT
 
@@ -46,6 +46,14 @@ def floors(counts: Floats) -> Floats:
         found[slot:] = np.maximum(found[slot:], slots[: len(slots) - slot])
     whole: Floats = np.repeat(found, _WINDOWS)[: len(counts)]
     return whole
+
+
+def floor_now(counts: Floats) -> float:
+    """The rate that a floor is for right after a record: the peak of its days from two hours before this time to an
+    hour after it. So it goes up at once, and down an hour after it might."""
+    age = (len(counts) - 0.5 - np.arange(len(counts))) * SLOT % DAY
+    near = np.nan_to_num(counts[(age <= 2 * HOUR) | (age >= DAY - HOUR)])
+    return float(near.max(initial=0.0)) / SLOT
 
 
 def _peaks(counts: Floats) -> Floats:

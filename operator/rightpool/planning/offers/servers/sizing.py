@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from rightpool.api.units import HOUR
+from rightpool.planning.jobs.sizing import SURE_TO_HOLD, Servable
 from rightpool.planning.offers.rejection import RuledOut
 from rightpool.planning.offers.servers.floor import usual_peaks
 from rightpool.planning.offers.servers.refusal import (
@@ -24,8 +25,8 @@ from rightpool.prediction.replay import Replica
 from rightpool.prediction.server import LoadLine
 from rightpool.profiles.demand import SLOT
 
-SURE_TO_HOLD: Final = 0.9
-"""Probability with which the limit must be kept."""
+HARDLY: Final = 0.1
+"""Probability with which the most that may be servable is."""
 EXTRAPOLATED: Final = 1.5
 """Times the highest load of a replica that was seen: beyond it nothing is promised."""
 SHORTEST: Final = HOUR
@@ -89,37 +90,60 @@ def sized(offer: ServerOffer, counts: Floats, target: LatencyTarget) -> Sized:
     alone = offer.line.seconds(1.0)
     if alone > target.limit:
         return Sized(offer, TooSlowAlone(alone, target.limit))
+    able = servable(offer.line, counts, target)
+    if able.at_least <= 0.0:
+        return Sized(offer, LatencyNotHeld(able.chance, target.limit))
     wanted, peaks = counts * target.headroom, usual_peaks(counts) * target.headroom
-    # A request waits for one batch and is answered with the next: longer ones than half the limit do not matter.
-    longest = min(max((0.5 * target.limit - offer.line.fixed) / offer.line.each, 1.0), offer.line.most)
-    replica = Replica.of(offer.line.draws(longest), offer.line.most, floats([target.limit]))
-
-    def surely(servable: float) -> float:
-        return float(replica.replay(wanted, np.maximum(peaks / servable, 1e-9)).held(target.quantile).mean())
-
-    capacity = offer.line.capacity
-    low, high = math.log(0.02 * capacity), math.log(capacity)
-    if surely(math.exp(low)) < SURE_TO_HOLD:
-        return Sized(offer, LatencyNotHeld(surely(math.exp(low)), target.limit))
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if surely(math.exp(middle)) >= SURE_TO_HOLD else (low, middle)
-    servable = math.exp(low)
-    replicas = np.clip(np.ceil(peaks / servable), target.least, target.most)
-    needed = math.ceil(float(peaks.max()) / servable)
+    replica = _replica(offer.line, target.limit)
+    replicas = np.clip(np.ceil(peaks / able.at_least), target.least, target.most)
+    needed = math.ceil(float(peaks.max()) / able.at_least)
     if needed > target.most:
-        return Sized(offer, LatencyNotHeld(0.0, target.limit, needed, target.most), servable, needed)
+        return Sized(offer, LatencyNotHeld(0.0, target.limit, needed, target.most), able.at_least, needed)
     load = mean_load(offer.line, float(peaks.max()) / max(needed, target.least))
     if 0.0 < offer.line.seen * EXTRAPOLATED < load:
-        return Sized(offer, LoadExtrapolated(load, offer.line.seen), servable, needed)
+        return Sized(offer, LoadExtrapolated(load, offer.line.seen), able.at_least, needed)
     return Sized(
         offer,
         None,
-        servable,
+        able.at_least,
         int(replicas.max()),
         float(replica.replay(wanted, replicas).held(target.quantile).mean()),
         float((replicas[known] * offer.price).sum() * SLOT / HOUR / (requests / MILLION)),
     )
+
+
+def servable(line: LoadLine, counts: Floats, target: LatencyTarget) -> Servable:
+    """What a replica can take at the peak of a record, where the others of its time take as much. counts: of each SLOT,
+    or NaN; not all of them are."""
+    peaks = usual_peaks(counts)
+    replica, highest = _replica(line, target.limit), float(peaks.max())
+
+    def share(rate: float) -> float:
+        # Where one replica is too many for the peak, as many times more come as make it the right number.
+        more = max(rate / highest, 1.0)
+        return float(replica.replay(counts * more, np.maximum(peaks * more / rate, 1e-9)).held(target.quantile).mean())
+
+    least, most = 0.02 * line.capacity, line.capacity
+    chance = share(least)
+    if chance < SURE_TO_HOLD:
+        return Servable(0.0, 0.0, chance)
+    surely = _highest(share, SURE_TO_HOLD, least, most)
+    return Servable(surely, _highest(share, HARDLY, surely, most), share(surely))
+
+
+def _replica(line: LoadLine, limit: float) -> Replica:
+    # A request waits for one batch and is answered with the next: longer ones than half the limit do not matter.
+    longest = min(max((0.5 * limit - line.fixed) / line.each, 1.0), line.most)
+    return Replica.of(line.draws(longest), line.most, floats([limit]))
+
+
+def _highest(share: Callable[[float], float], sure: float, least: float, most: float) -> float:
+    """The most requests a second whose share is as high, where that of `least` is."""
+    low, high = math.log(least), math.log(most)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if share(math.exp(middle)) >= sure else (low, middle)
+    return math.exp(low)
 
 
 def cheapest(found: Sequence[Sized]) -> Sized | None:

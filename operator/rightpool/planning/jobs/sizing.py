@@ -1,0 +1,85 @@
+"""What the record of a server says of its size: the peak that its replicas are for, and what one of them can take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from rightpool.api.latency import Percentile
+from rightpool.prediction.server import LoadLine
+
+SURE_TO_HOLD: Final = 0.9
+"""Probability with which the limit must be kept."""
+FEWER: Final = 0.95
+"""Replicas are given up where fewer would take the peak by that share of what each can, so that none go to and fro."""
+UNHELD: Final = 0.5
+"""Share of full batches at which a server runs whose limit nothing keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Servable:
+    """Requests a second of one replica at the peak, with the limit kept."""
+
+    at_least: float
+    """As surely as it must be kept; 0 where it is not, however little comes."""
+    at_most: float
+    """With one chance in ten."""
+    chance: float
+    """Probability that it is kept with `at_least`, or with hardly any requests where that is 0."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sizing:
+    """Made anew each quarter of an hour, and the very object of before while it says the same."""
+
+    target: Percentile
+    """What it is for."""
+    place: str
+    """Where the server runs, as `Loads` names it."""
+    recorded: float
+    """Seconds of the last week in which requests were counted."""
+    peak: float | None
+    """Requests a second that the replicas are for: the most of any 15 s within an hour of this time of day, of the last
+    week. None where too little is recorded."""
+    line: LoadLine | None = None
+    """Seconds of its batches; None where the server does not tell them, or nothing was seen."""
+    servable: Servable | None = None
+    """None while that is not known."""
+
+    @property
+    def too_slow(self) -> bool:
+        """Whether one request by itself takes longer than the limit."""
+        return self.line is not None and self.line.seconds(1.0) > self.target.seconds
+
+    @property
+    def rate(self) -> float | None:
+        """Requests a second that each replica is to get at the peak; None where nothing tells."""
+        if self.line is None or self.servable is None:
+            return None
+        return self.servable.at_least if self.servable.at_least > 0.0 else UNHELD * self.line.capacity
+
+    def needed(self, now: int) -> int | None:
+        """Replicas, whatever is allowed; as many as there are now where fewer would hardly do. None where nothing
+        tells."""
+        if self.peak is None or self.rate is None:
+            return None
+        needed = max(math.ceil(self.peak / self.rate), 1)
+        if needed < now:
+            needed = min(max(math.ceil(self.peak / (FEWER * self.rate)), 1), now)
+        return needed
+
+    def same_as(self, other: Sizing) -> bool:
+        """Whether both say the same, but for what never matters."""
+        return (
+            (self.target, self.place, self.servable) == (other.target, other.place, other.servable)
+            and _near(self.peak, other.peak)
+            and (self.line is None) == (other.line is None)
+            and round(self.recorded / 3600.0) == round(other.recorded / 3600.0)
+        )
+
+
+def _near(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= 0.02 * abs(other)

@@ -1,0 +1,54 @@
+"""What a server's record says of its size, where it runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from rightpool.api.latency import Percentile
+from rightpool.planning.jobs.sizing import Sizing
+from rightpool.planning.offers.servers.floor import floor_now
+from rightpool.planning.offers.servers.sizing import EXTRAPOLATED, SHORTEST, LatencyTarget, servable
+from rightpool.prediction.columns import Floats
+from rightpool.prediction.server import LoadLine, fit
+from rightpool.profiles.demand import SLOT
+from rightpool.profiles.loads import Points
+
+SAME_LINE: Final = 0.05
+"""Lines whose full batches are as fast, but for this share, serve the same."""
+
+_ALONE: Final = 1.05  # requests of the fullest batches of a server that takes one at a time
+
+
+def recorded_sizing(counts: Floats, points: Points | None, target: Percentile, place: str) -> Sizing:
+    """Without what a replica can take, which takes far longer. counts: of each SLOT of the last week, or NaN."""
+    recorded = float(np.isfinite(counts).sum()) * SLOT
+    peak = floor_now(counts) if recorded >= SHORTEST else None
+    return Sizing(target, place, recorded, peak, None if points is None else line_through(points))
+
+
+def line_through(points: Points) -> LoadLine:
+    """Batches may become a little fuller than any that was seen: nobody says how full they may be."""
+    fullest = float(points.load.max())
+    most = 1.0 if fullest <= _ALONE else float(math.ceil(EXTRAPOLATED * fullest))
+    return fit(points.load, points.seconds, points.weight, most)
+
+
+def with_servable(sizing: Sizing, counts: Floats) -> Sizing:
+    """With what a replica can take, where the record and the line tell."""
+    if sizing.peak is None or sizing.line is None or not np.nansum(counts) > 0.0:
+        return sizing
+    limit = LatencyTarget(sizing.target.seconds, sizing.target.share)
+    return replace(sizing, servable=servable(sizing.line, counts, limit))
+
+
+def outdated(sizing: Sizing, before: Sizing) -> bool:
+    """Whether what a replica could take before says nothing of it now."""
+    if (sizing.target, sizing.place) != (before.target, before.place) or before.servable is None:
+        return True
+    if sizing.line is None or before.line is None:
+        return sizing.line is not before.line
+    return abs(math.log(sizing.line.capacity / before.line.capacity)) > SAME_LINE

@@ -1,0 +1,149 @@
+"""What the records of servers with a target say of their sizes: looked at each quarter of an hour, in a thread.
+
+What a replica can take is replayed far more rarely, and of few servers at once: as the record grows, or as batches come
+to take longer.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from rightpool.api.latency import Percentile
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.sizing import Sizing
+from rightpool.planning.offers.servers.floor import HELD
+from rightpool.planning.offers.servers.recorded import outdated, recorded_sizing, with_servable
+from rightpool.prediction.columns import Floats
+from rightpool.profiles.loads import Points
+from rightpool.runtime.act.demand_records import DemandRecords
+
+AT_ONCE: Final = 40
+"""Servers looked at in one cycle."""
+REPLAYED: Final = 3
+"""Of these, how many of which records are replayed."""
+_OFTEN: Final = 0.25  # of what is recorded, as a share: as much more of it is reason to replay
+_RARELY: Final = 6 * 3600.0  # seconds
+
+logger = logging.getLogger(__name__)
+
+
+class _Known(NamedTuple):
+    """Of one server."""
+
+    sizing: Sizing
+    slot: int
+    """In which it was looked at."""
+    basis: Sizing
+    """By which it was replayed last."""
+    replayed_at: float
+    """Unix seconds."""
+
+
+class _Due(NamedTuple):
+    """What is to be looked at."""
+
+    key: JobKey
+    slot: int
+    counts: Floats
+    points: Points | None
+    target: Percentile
+    place: str
+    before: _Known | None
+
+
+class ServerSizes:
+    """Used by the planner's thread alone; the arithmetic runs in another one."""
+
+    def __init__(self, records: DemandRecords) -> None:
+        self._records = records
+        self._known: dict[JobKey, _Known] = {}
+        self._running: Future[Mapping[JobKey, _Known]] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sizes")
+
+    def close(self) -> None:
+        """Stop."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def follow(self) -> None:
+        """This process does not lead."""
+        self._known.clear()
+
+    def of(self, job: Job) -> Sizing | None:
+        """What is known of a server's size where it is, by the target that it has now."""
+        known, target = self._known.get(job.key), percentile_of(job)
+        return known.sizing if known is not None and known.sizing.target == target else None
+
+    def cycle(self, servers: Mapping[JobKey, Job], now: float) -> None:
+        """Take what was found, and look at those that are due."""
+        if self._running is not None and self._running.done():
+            try:
+                self._known |= self._running.result()
+            except Exception as error:
+                logger.warning("sizes: %s: %s", type(error).__name__, error)
+            self._running = None
+        for key in self._known.keys() - servers.keys():
+            del self._known[key]
+        if self._running is None:
+            due = [one for job in self._next(servers.values(), now) if (one := self._due(job, now)) is not None]
+            if due:
+                self._running = self._thread.submit(_looked_at, due, now)
+
+    def _next(self, jobs: Iterable[Job], now: float) -> list[Job]:
+        """Those that were looked at longest ago."""
+        waiting = []
+        for job in jobs:
+            known = self._known.get(job.key)
+            if known is None or known.sizing.target != percentile_of(job) or known.slot < _slot(job, now):
+                waiting.append((-math.inf if known is None else known.slot, job.key, job))
+        return [job for _, _, job in sorted(waiting, key=lambda one: one[:2])[:AT_ONCE]]
+
+    def _due(self, job: Job, now: float) -> _Due | None:
+        record, target, place = self._records.of(job.key), percentile_of(job), place_of(job)
+        if record is None or target is None or place is None:
+            return None
+        counts, points = record.counts(now), record.loads.at(place)
+        return _Due(job.key, _slot(job, now), counts, points, target, place, self._known.get(job.key))
+
+
+def percentile_of(job: Job) -> Percentile | None:
+    """What a server is sized for; None of one that has no target."""
+    latency = job.spec.targets.latency
+    return None if latency is None or job.spec.workload.server is None else latency.percentile
+
+
+def place_of(job: Job) -> str | None:
+    """Where it runs, as `Loads` names it; None before it was placed."""
+    ref = job.state.revision
+    return None if ref is None else f"{ref.placement.pool}/{ref.placement.chips_per_replica}"
+
+
+def _slot(job: Job, now: float) -> int:
+    return math.floor(now / HELD + job.phase)
+
+
+def _looked_at(due: list[_Due], now: float) -> Mapping[JobKey, _Known]:
+    found, replayed = {}, 0
+    for one in due:
+        sizing, before = recorded_sizing(one.counts, one.points, one.target, one.place), one.before
+        if before is not None and not outdated(sizing, before.basis):
+            sizing = replace(sizing, servable=before.basis.servable)
+            again = now - before.replayed_at >= min(_OFTEN * sizing.recorded, _RARELY)
+        else:
+            again = sizing.peak is not None and sizing.line is not None
+        slot, basis, at = one.slot, sizing, now
+        if before is not None:
+            basis, at = before.basis, before.replayed_at
+        if again and replayed < REPLAYED:
+            sizing = basis = with_servable(sizing, one.counts)
+            replayed, at = replayed + 1, now
+        elif again:
+            slot -= 1  # its turn comes in the next cycle
+        if before is not None and sizing.same_as(before.sizing):
+            sizing = before.sizing
+        found[one.key] = _Known(sizing, slot, basis, at)
+    return found
