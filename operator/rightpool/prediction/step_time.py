@@ -28,10 +28,13 @@ from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations
 from rightpool.prediction.size_scales import SizeScales
 
-# Bytes to sum a second of work on the chip: lognormal, from 1 → 2, 4, 8 chips of some 500 published jobs. Wider than
-# most of them need: a job that shows much communication is believed.
-VOLUME: Final = 0.9e9
+# Bytes to sum for a byte that the chip copies in the same time, lognormal: a faster chip makes gradients sooner. From
+# 1 → 2, 4, 8 chips of some 500 published jobs. Wider than most of them need: a job that shows much communication is
+# believed.
+VOLUME: Final = 4.5e-4
 VOLUME_SD: Final = 1.9
+# What a chip copies a second where that is not known.
+USUAL_COPIES: Final = 1e12
 VOLUMES: Final = (1e2, 1e14)  # what a program says beyond these is a defect
 # With parameters and the length of a step known: buckets, dtypes on the wire and the links' real rates are left.
 KNOWN_VOLUME_SD: Final = 0.35
@@ -119,7 +122,9 @@ class SizeModel:
         passes = np.where(known | ~(jobs.shares.comm_known & (jobs.chips > 1)), PASSES, 0.0)
         copied = np.nan_to_num(jobs.volume) * _copies(passes, jobs.chips, machines.memory[jobs.pool])
         work = np.maximum(jobs.shares.work - np.nan_to_num(jobs.shares.exposed) - copied, 0.05)
-        volume = np.log(np.clip(np.where(known, jobs.volume / work, VOLUME), *VOLUMES))
+        copies = machines.memory[jobs.pool]
+        usual = VOLUME * np.where(np.isfinite(copies), copies, USUAL_COPIES)
+        volume = np.log(np.clip(np.where(known, jobs.volume / work, usual), *VOLUMES))
         volume_sd = np.where(known, KNOWN_VOLUME_SD, VOLUME_SD)
         observed = np.flatnonzero(jobs.shares.comm_known & (jobs.chips > 1))
         if observed.size:

@@ -81,6 +81,16 @@ def test_links_and_message_volume_decide() -> None:
     assert unknown.sd > expected(small, at(A100, 1), at(SLOW, 8)).sd
 
 
+def test_gradients_that_nobody_told_of_come_the_sooner_the_faster_the_chip() -> None:
+    """Over the same PCIe. Programs on H200s whose parameters nobody told took more than twice what was predicted."""
+    fast, slow = (
+        expected(profile(1, 1000.0, chip_busy=0.99), at(where, 1), at(where, 4))
+        for where in (pool("pcie", H200_CHIP, intra=20e9), pool("pcie", A10G.accelerator, intra=20e9))
+    )
+    assert fast.sd > slow.sd
+    assert fast.low < 0.6 * fast.median
+
+
 def test_one_chip_saves_what_sharing_costs_beside_the_exposed_communication() -> None:
     """402 million parameters in fp32 on a step of 9.8 ms: copies into buckets and out of them take 1.5 ms of it."""
     traits = ModelTraits(precision="fp32", parameter_dtype="fp32", parameters=402_751_488)
