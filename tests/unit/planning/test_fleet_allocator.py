@@ -17,7 +17,7 @@ from rightpool.api.policy import FleetPlanning
 from rightpool.cli.decider import Decider
 from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate import fleet_allocator
-from rightpool.planning.allocate.allocator import Allocator
+from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, Choice
 from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
@@ -130,7 +130,7 @@ def wide(chips: int = 8, **fields: Any) -> Job:
         chips=8,
         elasticity={"minChips": 2, "maxChips": 8, "batch": "Global"},
         adaptation=adaptation,
-        targets={"objective": "Balanced"},
+        targets={"objective": fields.pop("objective", "Balanced")},
         **fields.pop("sections", {}),
     )
     ratios = {"exposed_communication": 0.01}
@@ -202,6 +202,26 @@ def test_who_gave_way_grows_again_when_chips_are_free() -> None:
     small = wide(4, history=(gave,))
     decision = by_fleet(small, free=4).assessments[small.key].decision
     assert (decision.action, decision.target) == (Action.RESIZE, Placement("only", 8, 1))
+
+
+class Watching(FleetAllocator):
+    """It keeps what each job's hour was taken to be worth."""
+
+    __slots__ = ("values",)
+
+    def share(self, problem: AllocationProblem, before: Choice | None) -> Choice:
+        self.values = [stake.value for stake in problem.members().stakes]
+        return super().share(problem, before)
+
+
+def test_what_time_is_worth_goes_by_what_a_job_wants_and_not_by_what_it_has() -> None:
+    """Or who has little would never be given more."""
+    allocator, found = Watching(), []
+    for chips in (2, 8):
+        one = wide(chips, objective="MinimizeTime")
+        plan(fleet([one], only(8 - chips), FREE), allocator=allocator)
+        found += allocator.values
+    assert found == [16.0, 16.0], "what eight chips cost"
 
 
 def test_restarts_for_others_take_a_share_of_its_time_and_no_number_in_its_life() -> None:

@@ -2,7 +2,7 @@
 
 A job that was measured is worth by what it does, of which its own uncertainty is taken off. Of one that was not, the
 order in which it would be tried is known, and that more chips do more: so much is its time worth as its first choice
-costs, and the more the longer it has waited.
+costs, and the more the longer it has waited. Nobody's time is worth more than the dearest place that it could have.
 """
 
 from __future__ import annotations
@@ -176,7 +176,9 @@ class _Book:
         entries = [entry for entry in entries if evaluated.price(evaluated.placement(entry)) is not None]
         places = [current.placement, *(evaluated.placement(entry) for entry in entries)]
         rates = floats([here, *evaluated.offers.sure[entries].tolist()])
-        hourly = current.cost_per_hour
+        hourly, prices = current.cost_per_hour, floats([evaluated.price(place) for place in places])
+        # By what its user wants, and not by what the job has: who has little would never be given more.
+        value = float(evaluated.evaluation.running.value[evaluated.number])
         self._chips[current.placement.pool] = self._chips.get(current.placement.pool, 0) + current.placement.chips
         numbers = self._numbers(places)
         self._stakes.append(
@@ -184,9 +186,9 @@ class _Book:
                 key=job.key,
                 places=numbers,
                 rates=rates,
-                prices=floats([evaluated.price(place) for place in places]),
+                prices=prices,
                 left=rest.horizon * here / rates,
-                value=max(evaluated.hour - hourly, _LEAST_VALUE * hourly),
+                value=max(min(value, float(prices.max())), _LEAST_VALUE * hourly),
                 here=int(numbers[0]),
                 started=True,
                 restart=rest.restart,
