@@ -1,9 +1,10 @@
 """How far the model of servers is off, and what sizing by it pays on recorded demand.
 
-    PYTHONPATH=operator:. python -m benchmarks.servers [--data DIR] [--throughput DIR] [--model] [--json FILE]
+    PYTHONPATH=operator:. python -m benchmarks.servers [--data DIR] [--throughput DIR] [--model | --moves] [--json FILE]
 
 DIR: traces (azure*.csv, twitter*.csv, trace*.csv, packed or not) and tables of servers; of --throughput MLPerf's table.
-Without them, those of the folder that RIGHTPOOL_SHARED names. --model: without dollars on traces.
+Without them, those of the folder that RIGHTPOOL_SHARED names. --model: without dollars on traces. --moves: what
+moves do to requests, alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from benchmarks.servers.data import Line, traces
 from benchmarks.servers.model import calibration, server_from_offline, tails, tokens
 from benchmarks.servers.money import money
+from benchmarks.servers.moves import moves
 
 DAYS = 2 * 24 * 240
 
@@ -45,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.servers", description="How servers are sized.")
     parser.add_argument("--data", type=Path, help="directory of traces and tables of servers")
     parser.add_argument("--throughput", type=Path, help="directory of mlperf_inference.csv")
-    parser.add_argument("--model", action="store_true", help="what the model is off by alone")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--model", action="store_true", help="what the model is off by alone")
+    part.add_argument("--moves", action="store_true", help="what moves do to requests alone")
     parser.add_argument("--json", type=Path, help="write the lines there, too")
     given = parser.parse_args(arguments)
     if (given.data is None or given.throughput is None) and shared is None:
@@ -54,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     recorded = Path(shared or "") / "data"
     data, throughput = given.data or recorded / "serving", given.throughput or recorded / "throughput"
     lines = []
-    for line in found(data, throughput / "mlperf_inference.csv", given.model):
+    table = throughput / "mlperf_inference.csv"
+    for line in moves(traces(data)) if given.moves else found(data, table, given.model):
         print(line, flush=True)
         lines.append(line)
     judged = [line for line in lines if line.ok is not None]

@@ -1,0 +1,190 @@
+"""Moves of servers: how many right ones real bursts undo, and what a chip that is slower than promised does to users.
+
+Requests of a recorded trace, 100 a second in the mean, come to two sides of replicas that batch, endpoint by endpoint.
+The operator's own steps and its own verdict carry the move out. Both sides are sized by the operator for the trace with
+a limit at p99; a slow chip takes 1.5 times as long for every batch as was promised.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+from benchmarks.servers.data import Line, Trace
+from rightpool.planning.judge.traffic import Answered, TrafficBlock, TrafficVerdict, judge_traffic, slowed
+from rightpool.planning.moves.shares import Share, shares
+from rightpool.planning.offers.servers.sizing import LatencyTarget, ServerOffer, sized
+from rightpool.planning.offers.servers.spare import spare_time
+from rightpool.prediction.columns import Floats
+from rightpool.prediction.server import LoadLine
+from rightpool.profiles.demand import SLOT
+
+RATE: Final = 100.0
+"""Requests a second, the mean of a trace."""
+LATE: Final = 0.01
+"""Share of requests that may be late."""
+SLOWER: Final = 1.5
+MOVES: Final = 20
+"""Of each kind and trace."""
+WEEK: Final = 7 * 24 * 240
+"""Blocks."""
+HOLD: Final = 240
+"""Blocks with all requests on the new side."""
+LONGEST: Final = 4 * 60 * 24
+"""Blocks of a step, at most."""
+DOUBT: Final = (0.01, 0.01, 0.01)
+"""Of a promise: 10%."""
+SIDES: Final = (
+    (LoadLine(0.012, 0.0040, DOUBT, 16.0, 32.0), LoadLine(0.006, 0.0060, DOUBT, 16.0, 32.0), 0.25),
+    (LoadLine(0.060, 0.0120, DOUBT, 16.0, 32.0), LoadLine(0.090, 0.0060, DOUBT, 16.0, 32.0), 0.60),
+    (LoadLine(0.010, 0.0100, DOUBT, 8.0, 16.0), LoadLine(0.010, 0.0140, DOUBT, 8.0, 16.0), 0.20),
+)
+"""Seconds of batches here, there as promised, and the limit."""
+
+
+@dataclass(slots=True)
+class Replica:
+    """One endpoint: it takes what waits as its next batch."""
+
+    line: LoadLine
+    """What its batches take, really."""
+    free: float = -math.inf
+    """When its last batch is over."""
+    waiting: list[float] = field(default_factory=list)
+    """When each of those came that are in no batch yet."""
+    begun: list[tuple[float, int, int]] = field(default_factory=list)
+    """Batches that are not over: until when, how many, and how many of them will be late."""
+
+    def until(self, end: float, limit: float) -> tuple[float, float, float, float]:
+        """Requests and late ones that are answered before `end`, batches and their seconds."""
+        came, first, most = self.waiting, 0, int(self.line.most)
+        while first < len(came) and (start := max(self.free, came[first])) < end:
+            last = min(bisect_right(came, start, first), first + most)
+            self.free = start + self.line.seconds(last - first)
+            self.begun.append((self.free, last - first, bisect_left(came, self.free - limit, first, last) - first))
+            first = last
+        del came[:first]
+        over = [one for one in self.begun if one[0] < end]
+        self.begun = self.begun[len(over) :]
+        requests, late = sum(size for _, size, _ in over), sum(late for *_, late in over)
+        return requests, late, len(over), sum(self.line.seconds(size) for _, size, _ in over)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A move as it was planned."""
+
+    here: LoadLine
+    """What batches take where it is."""
+    there: LoadLine
+    """What was promised."""
+    limit: float
+    """Seconds."""
+    new: int
+    """Replicas there."""
+    old: int
+    """Replicas here."""
+    spare: float
+    """Times as long as promised that batches there may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What became of a move."""
+
+    back: bool
+    """Whether it was undone."""
+    beyond: float
+    """Late requests of the new side beyond as many as the old side would have had of them."""
+    blocks: int
+    """How long it took."""
+
+
+def move(counts: Floats, sides: Sides, slow: float, draw: np.random.Generator) -> Moved:
+    """counts: of each block from its beginning, again and again. slow: times as long as promised, really."""
+    there = sides.there
+    true = replace(there, fixed=there.fixed * slow, each=there.each * slow)
+    new, old = [Replica(true) for _ in range(sides.new)], [Replica(sides.here) for _ in range(sides.old)]
+    at, beyond, steps = 0, 0.0, shares(sides.new, sides.old)
+    for step in steps:
+        blocks: list[TrafficBlock] = []
+        logs: list[float] = []
+        for taken in range(LONGEST):
+            block, load, seconds = _block(counts[at % len(counts)], at, (new, old), step, sides.limit, draw)
+            at += 1
+            blocks.append(block)
+            beyond += block.new.late
+            if block.old is not None and block.old.requests:
+                beyond -= block.old.late / block.old.requests * block.new.requests
+            if load:
+                logs.append(math.log(seconds / there.seconds(load)))
+            found = judge_traffic(blocks, LATE, LATE)
+            if found.verdict.undoes or slowed(logs, sides.spare):
+                return Moved(True, max(beyond, 0.0), at)
+            if taken >= HOLD if step is steps[-1] else found.verdict is TrafficVerdict.HELD:
+                break
+    return Moved(False, max(beyond, 0.0), at)
+
+
+def _block(
+    count: float,
+    at: int,
+    sides: tuple[Sequence[Replica], Sequence[Replica]],
+    step: Share,
+    limit: float,
+    draw: np.random.Generator,
+) -> tuple[TrafficBlock, float, float]:
+    """What both sides answer in it; the mean batch of the new side and its seconds."""
+    begin, number, (new, old) = at * SLOT, int(draw.poisson(count)), sides
+    endpoints = [*new[: step.new], *old[: step.old]]
+    whose = draw.integers(0, len(endpoints), number)
+    for index, moment in zip(whose.tolist(), (begin + SLOT * np.sort(draw.random(number))).tolist(), strict=True):
+        endpoints[index].waiting.append(moment)
+    end = begin + SLOT
+    mine, theirs = (np.sum([one.until(end, limit) for one in side], axis=0).tolist() for side in sides)
+    load, seconds = (mine[0] / mine[2], mine[3] / mine[2]) if mine[2] else (0.0, 0.0)
+    answered = Answered(mine[0], mine[1], 0.0, 0.0), Answered(theirs[0], theirs[1], 0.0, 0.0)
+    block = TrafficBlock(answered[0], answered[1] if step.old else None)
+    return block, load, seconds * math.exp(0.05 * draw.standard_normal())
+
+
+def moves(found: Sequence[Trace]) -> Iterator[Line]:
+    """All traces, all sides."""
+    right: list[bool] = []
+    wrong: list[Moved] = []
+    for one in found:
+        counts = np.nan_to_num(one.counts)
+        counts = counts if len(counts) >= WEEK else np.tile(counts, 2)  # an hour is too short to be sized for
+        counts = counts * (RATE * SLOT / counts.mean())
+        for index, (here, there, limit) in enumerate(SIDES):
+            target, record = LatencyTarget(limit, 1.0 - LATE), counts[:WEEK]
+            new, old = (sized(ServerOffer("", 1.0, line), record, target).replicas for line in (there, here))
+            spare = spare_time(there, record, target, new)
+            sides = Sides(here, there, limit, new, old, spare)
+            for slow in (1.0, SLOWER):
+                draw = np.random.default_rng(index)
+                begins = draw.integers(len(counts), size=MOVES).tolist()
+                runs = [move(np.roll(counts, -begin), sides, slow, draw) for begin in begins]
+                if slow == 1.0:
+                    right += [run.back for run in runs]
+                elif spare < slow:  # else it keeps the limit all the same
+                    wrong += runs
+                figures: dict[str, float | None] = {
+                    "back": float(np.mean([run.back for run in runs])),
+                    "late beyond, median": median(run.beyond for run in runs),
+                    "most": max(run.beyond for run in runs),
+                    "minutes": median(run.blocks for run in runs) * SLOT / 60.0,
+                }
+                who = f"{one.name}, {old} to {new} replicas, spare {spare:.2f}"
+                yield Line(f"move, batches {slow:g} times as long", who, figures)
+    undone = float(np.mean(right))
+    yield Line("right moves undone", f"{len(right)}", {"share": undone}, "<= 2%", undone <= 0.02)
+    back, most = float(np.mean([run.back for run in wrong])), max(run.beyond for run in wrong)
+    yield Line("wrong moves that went back", f"{len(wrong)}", {"share": back}, "100%", back == 1.0)
+    yield Line("late requests of one beyond the old side's", f"{len(wrong)}", {"most": most}, "<= 60", most <= 60)

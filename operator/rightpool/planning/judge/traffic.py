@@ -1,0 +1,188 @@
+"""Traffic: whether a new side of a server may take more of it, by what two sides answered in the same minutes.
+
+Requests of one block of some seconds are late together: a burst is one event and not a hundred. So many requests count
+as so many fewer independent ones as their blocks vary more than chance alone would make them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+SURE_TO_FAIL: Final = 0.01
+"""What chance does less often than this is called late, or failing."""
+SURE_TO_HOLD: Final = 0.10
+"""What a side that breaks the limit shows less often than this is called held."""
+LIKELY: Final = 0.60
+"""Probability with which what could not be shown in time is kept."""
+WORST_HOUR: Final = 3.0
+"""Times the share that may be late over a week, may be in an hour: where nothing beside it shows what the hour is
+like."""
+FEWEST_BLOCKS: Final = 3
+"""Fewer do not tell how long batches take: the first ones warm up."""
+BLOCK_SD: Final = 0.05
+"""How far the mean of a block's batches is off, as the standard deviation of a log."""
+SURE_Z: Final = 2.33
+_USUAL: Final = 0.01  # of requests may be late, where nobody says
+
+
+class Answered(NamedTuple):
+    """What one side answered in a block of time."""
+
+    requests: float
+    """All of them."""
+    late: float
+    """Certainly later than the limit."""
+    doubtful: float
+    """Later than the limit or not: what the edges of its histogram leave open. Beside `late`."""
+    failed: float
+    """Answered with an error of its own."""
+
+
+class TrafficBlock(NamedTuple):
+    """What both sides answered in the same seconds."""
+
+    new: Answered
+    """Which is judged."""
+    old: Answered | None
+    """Which it is compared with; None where that takes no requests any more."""
+
+
+class TrafficVerdict(StrEnum):
+    """What is known of the new side."""
+
+    OPEN = "Open"  # more requests may say otherwise
+    HELD = "Held"  # it keeps the limit, or no less of it than the old side
+    LATE = "Late"  # too much of it is late, and more than of the old side
+    FAILING = "Failing"  # too much of it fails, and more than of the old side
+
+    @property
+    def undoes(self) -> bool:
+        """Whether the new side gets no more requests."""
+        return self in (TrafficVerdict.LATE, TrafficVerdict.FAILING)
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficComparison:
+    """What blocks say."""
+
+    verdict: TrafficVerdict
+    """What follows."""
+    requests: float
+    """Of the new side."""
+    late: float
+    """Share of them that was later than the limit, or may have been."""
+    old_late: float | None
+    """The same of the old side; None where it had no requests."""
+    failed: float
+    """Share that failed."""
+    likely: bool
+    """Whether it is likelier than LIKELY to keep what is asked of it."""
+
+
+def judge_traffic(blocks: Sequence[TrafficBlock], late: float | None, failing: float) -> TrafficComparison:
+    """late: share that may be later than the limit, 0-1; None without a limit. failing: share that may fail."""
+    olds = [block.old for block in blocks if block.old is not None]
+    new, old = _all([block.new for block in blocks]), _all(olds)
+    bad = new.late + new.doubtful
+    old_share = (old.late + old.doubtful) / old.requests if old.requests else None
+
+    def found(verdict: TrafficVerdict, *, likely: bool = True) -> TrafficComparison:
+        many = max(new.requests, 1.0)
+        return TrafficComparison(verdict, new.requests, bad / many, old_share, new.failed / many, likely)
+
+    if _surely_more(new.failed, new.requests, failing, old.failed, old.requests):
+        return found(TrafficVerdict.FAILING, likely=False)
+    if late is None:  # as many as show a limit of 1% of which none is late
+        held = new.requests >= math.log(SURE_TO_HOLD) / math.log1p(-_USUAL)
+        return found(TrafficVerdict.HELD if held else TrafficVerdict.OPEN)
+    clumps = max(_clump([(one.requests, one.late) for one in side]) for side in ([block.new for block in blocks], olds))
+    most = late if old.requests else WORST_HOUR * late
+    if _surely_more(new.late / clumps, new.requests / clumps, most, old.late / clumps, old.requests / clumps):
+        return found(TrafficVerdict.LATE, likely=False)
+    clump = _clump([(block.new.requests, block.new.late + block.new.doubtful) for block in blocks])
+    if at_most(bad / clump, new.requests / clump, late) < SURE_TO_HOLD:
+        return found(TrafficVerdict.HELD)
+    rare = at_least(bad / clump, new.requests / clump, max(late, old_share or 0.0))
+    return found(TrafficVerdict.OPEN, likely=rare > 1.0 - LIKELY)
+
+
+def slowed(logs: Sequence[float], spare: float) -> bool:
+    """Whether batches surely take so much longer than was promised that the limit will not be kept at the peak, though
+    none may be late now. logs: of seconds ÷ those promised at the same load, of blocks; spare: times as long, at which
+    it just would be."""
+    if len(logs) < FEWEST_BLOCKS:
+        return False
+    mean = math.fsum(logs) / len(logs)
+    return mean - SURE_Z * BLOCK_SD / math.sqrt(len(logs)) > math.log(spare)
+
+
+def at_least(count: float, of: float, share: float) -> float:
+    """Probability that chance brings so many or more, where each of `of` is one with probability `share`."""
+    least, whole = math.floor(count + 1e-9), math.floor(of + 1e-9)
+    return 1.0 if least <= 0 else max(1.0 - _binomial_sum(least - 1, whole, share), 0.0)
+
+
+def at_most(count: float, of: float, share: float) -> float:
+    """Probability that chance brings so many or fewer."""
+    return _binomial_sum(math.ceil(count - 1e-9), math.floor(of + 1e-9), share)
+
+
+def more_often(count: float, of: float, others: float, of_others: float) -> float:
+    """Fisher's exact test: probability that one side has so many or more of all there are, where both are alike."""
+    one, other = math.floor(count + 1e-9), math.ceil(others - 1e-9)
+    mine, theirs = max(math.floor(of + 1e-9), one), max(math.floor(of_others + 1e-9), other)
+    both = one + other
+    whole = _log_choose(mine + theirs, both)
+    ways = (
+        math.exp(_log_choose(mine, number) + _log_choose(theirs, both - number) - whole)
+        for number in range(one, min(both, mine) + 1)
+    )
+    return min(math.fsum(ways), 1.0)
+
+
+def _surely_more(count: float, of: float, share: float, others: float, of_others: float) -> bool:
+    """More than the share that may be, and than of the others, if there are any."""
+    if not count or at_least(count, of, share) >= SURE_TO_FAIL:
+        return False
+    return not of_others or more_often(count, of, others, of_others) < SURE_TO_FAIL
+
+
+def _all(sides: Sequence[Answered]) -> Answered:
+    columns = zip(*sides, strict=True) if sides else ((0.0,),) * 4
+    return Answered(*(math.fsum(column) for column in columns))
+
+
+def _clump(blocks: Sequence[tuple[float, float]]) -> float:
+    """How many requests count as one: the variance between blocks ÷ that of independent requests, at least 1."""
+    counted = [(requests, late) for requests, late in blocks if requests > 0.0]
+    whole, bad = math.fsum(requests for requests, _ in counted), math.fsum(late for _, late in counted)
+    share = bad / whole if whole else 0.0
+    if len(counted) < 2 or not 0.0 < share < 1.0:
+        return 1.0
+    squares = math.fsum(
+        (late - requests * share) ** 2 / (requests * share * (1.0 - share)) for requests, late in counted
+    )
+    return max(squares / (len(counted) - 1), 1.0)
+
+
+def _binomial_sum(most: int, whole: int, share: float) -> float:
+    """Probability of at most so many."""
+    if most >= whole or share <= 0.0:
+        return 1.0
+    if share >= 1.0:
+        return 0.0
+    one, none = math.log(share), math.log1p(-share)
+    return min(
+        math.fsum(
+            math.exp(_log_choose(whole, number) + number * one + (whole - number) * none) for number in range(most + 1)
+        ),
+        1.0,
+    )
+
+
+def _log_choose(whole: int, number: int) -> float:
+    return math.lgamma(whole + 1) - math.lgamma(number + 1) - math.lgamma(whole - number + 1)
