@@ -6,9 +6,8 @@ Parts of a status come from its CustomResourceDefinition, with numbers where the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from rightpool.api import crd, units
 from rightpool.api.action import Action
@@ -34,8 +33,8 @@ from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Quality
-
-Schema = dict[str, Any]
+from tools.chartdocs.comparison_schema import COMPARISON
+from tools.chartdocs.json_schema import Schema, list_of, object_of, one_of, or_null
 
 _TEXT: Final[Schema] = {"type": "string"}
 _TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
@@ -58,34 +57,13 @@ _DECIMALS: Final = (
 _ESTIMATE: Final = frozenset({"median", "low", "high", "sd"}) | Premise.names_of(units.Quantity)
 
 
-def _or_null(of: Schema) -> Schema:
-    return {"anyOf": [of, {"type": "null"}]}
-
-
-def _one_of(values: Iterable[str]) -> Schema:
-    return {"enum": [str(value) for value in values]}
-
-
-_UNIT: Final = _one_of(WorkUnit)
+_UNIT: Final = one_of(WorkUnit)
 # Of a status's part: the API leaves them out where they are as usual, documents never.
-_ALWAYS: Final = {"capacity": _one_of(CapacityType), "unit": _UNIT}
-
-
-def _list(of: Schema) -> Schema:
-    return {"type": "array", "items": of}
-
-
-def _object(**properties: Schema) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+_ALWAYS: Final = {"capacity": one_of(CapacityType), "unit": _UNIT}
 
 
 def _document(kind: str, **properties: Schema) -> Schema:
-    return _object(apiVersion={"const": f"{GROUP}/{VERSION}"}, kind={"const": kind}, **properties)
+    return object_of(apiVersion={"const": f"{GROUP}/{VERSION}"}, kind={"const": kind}, **properties)
 
 
 def _decimals(*kinds: type[Record]) -> frozenset[str]:
@@ -137,11 +115,11 @@ _DECISION: Final = _defined("Decision")
 _CANDIDATE: Final = _defined("Candidate")
 _ENTRY: Final = _defined("LedgerEntry")
 _SERVER: Final = _defined("ServingCandidate")
-_FIGURES: Final = _one_of([one.value for one in Figures])
+_FIGURES: Final = one_of([one.value for one in Figures])
 _RATES: Final[Schema] = {"teraflops": _NUMBERS, "memoryGigabytesPerSecond": _NUMBER}
-_BOTTLENECK: Final = _object(**{"class": _one_of(Bottleneck)}, evidence=_or_null(_TEXT), lever=_or_null(_TEXT))
+_BOTTLENECK: Final = object_of(**{"class": one_of(Bottleneck)}, evidence=or_null(_TEXT), lever=or_null(_TEXT))
 _CHARGE: Final = dict.fromkeys(("spent", "saved", "savedLow", "savedHigh", "chipHours"), _NUMBER) | {
-    "goodput": _or_null(_SHARE)
+    "goodput": or_null(_SHARE)
 }
 
 
@@ -149,39 +127,39 @@ def parts() -> dict[str, Schema]:
     """What several kinds of documents hold."""
     entry = _of_status("history", LedgerEntry)["items"]
     size = {"type": "integer", "minimum": 1}
-    place = _object(pool=_TEXT, chips=size, replicas=size, capacity=_one_of(CapacityType))
+    place = object_of(pool=_TEXT, chips=size, replicas=size, capacity=one_of(CapacityType))
     interval = {"median": _NUMBER, "low": _NUMBER, "high": _NUMBER}
-    candidate = _object(
+    candidate = object_of(
         **place["properties"],
-        throughput=_or_null(_object(**interval, basis=_TEXTS)),
+        throughput=or_null(object_of(**interval, basis=_TEXTS)),
         unit=_UNIT,
-        costPerHour=_or_null(_NUMBER),
-        costPerMillion=_or_null(_object(**interval)),
-        scalingEfficiency=_or_null(_NUMBER),
-        modelFlopsUtilization=_or_null(_NUMBER),
-        saving=_or_null(_NUMBER),
-        probability=_or_null(_SHARE),
-        variant=_or_null(_TEXT),
-        verdict=_one_of([ELIGIBLE, *RejectionReason]),
-        message=_or_null(_TEXT),
+        costPerHour=or_null(_NUMBER),
+        costPerMillion=or_null(object_of(**interval)),
+        scalingEfficiency=or_null(_NUMBER),
+        modelFlopsUtilization=or_null(_NUMBER),
+        saving=or_null(_NUMBER),
+        probability=or_null(_SHARE),
+        variant=or_null(_TEXT),
+        verdict=one_of([ELIGIBLE, *RejectionReason]),
+        message=or_null(_TEXT),
     )
-    latency = _or_null(_object(**{end: _or_null(_NUMBER) for end in interval}))  # null: no upper end
-    server = _object(
+    latency = or_null(object_of(**{end: or_null(_NUMBER) for end in interval}))  # null: no upper end
+    server = object_of(
         **place["properties"],
-        servable=_or_null(_object(**interval)),
-        replicasNeeded=_or_null(_COUNT),
+        servable=or_null(object_of(**interval)),
+        replicasNeeded=or_null(_COUNT),
         p50=latency,
         p99=latency,
         alone=latency,
-        probability=_or_null(_SHARE),
-        costPerHour=_or_null(_NUMBER),
-        costPerMillionRequests=_or_null(_NUMBER),
-        verdict=_one_of(ServingVerdict),
-        message=_or_null(_TEXT),
+        probability=or_null(_SHARE),
+        costPerHour=or_null(_NUMBER),
+        costPerMillionRequests=or_null(_NUMBER),
+        verdict=one_of(ServingVerdict),
+        message=or_null(_TEXT),
     )
-    decision = _object(action=_one_of(Action), reason=_REASON, message=_TEXT, target=_or_null(_PLACE))
+    decision = object_of(action=one_of(Action), reason=_REASON, message=_TEXT, target=or_null(_PLACE))
     return {
-        "Reason": _one_of(Reason),
+        "Reason": one_of(Reason),
         "Placement": place,
         "Candidate": candidate,
         "Decision": decision,
@@ -197,35 +175,35 @@ def kinds() -> dict[str, Schema]:
             "JobReport",
             asOf=_TIME,
             notes=_TEXTS,
-            jobs=_list(
-                _object(
+            jobs=list_of(
+                object_of(
                     namespace=_TEXT,
                     name=_TEXT,
                     state=_TEXT,
-                    pool=_or_null(_TEXT),
-                    chips=_or_null(_COUNT),
-                    capacity=_or_null(_one_of(CapacityType)),
-                    throughput=_or_null(_NUMBER),
-                    unit=_or_null(_UNIT),
-                    costPerHour=_or_null(_NUMBER),
-                    costPerMillion=_or_null(_NUMBER),
-                    bottleneck=_or_null(_TEXT),
-                    targets=_or_null(_REASON),
-                    progress=_or_null(_SHARE),
-                    finishAt=_or_null(_TIME),
-                    secondsLeft=_or_null(_NUMBER),
-                    dollarsLeft=_or_null(_NUMBER),
-                    goesTo=_or_null(_PLACE),
-                    savings=_or_null(_NUMBER),
-                    potentialSavingsPerHour=_or_null(_NUMBER),
-                    spent=_or_null(_NUMBER),
-                    saved=_or_null(_NUMBER),
-                    promisedPerMillion=_or_null(_NUMBER),
-                    deliveredPerMillion=_or_null(_NUMBER),
-                    promisedUnit=_or_null(_UNIT),
+                    pool=or_null(_TEXT),
+                    chips=or_null(_COUNT),
+                    capacity=or_null(one_of(CapacityType)),
+                    throughput=or_null(_NUMBER),
+                    unit=or_null(_UNIT),
+                    costPerHour=or_null(_NUMBER),
+                    costPerMillion=or_null(_NUMBER),
+                    bottleneck=or_null(_TEXT),
+                    targets=or_null(_REASON),
+                    progress=or_null(_SHARE),
+                    finishAt=or_null(_TIME),
+                    secondsLeft=or_null(_NUMBER),
+                    dollarsLeft=or_null(_NUMBER),
+                    goesTo=or_null(_PLACE),
+                    savings=or_null(_NUMBER),
+                    potentialSavingsPerHour=or_null(_NUMBER),
+                    spent=or_null(_NUMBER),
+                    saved=or_null(_NUMBER),
+                    promisedPerMillion=or_null(_NUMBER),
+                    deliveredPerMillion=or_null(_NUMBER),
+                    promisedUnit=or_null(_UNIT),
                 )
             ),
-            total=_object(
+            total=object_of(
                 jobs=_COUNT,
                 running=_COUNT,
                 chips=_COUNT,
@@ -240,58 +218,58 @@ def kinds() -> dict[str, Schema]:
             "Explanation",
             asOf=_TIME,
             notes=_TEXTS,
-            job=_object(
+            job=object_of(
                 namespace=_TEXT,
                 name=_TEXT,
                 state=_TEXT,
-                objective=_one_of(Objective),
-                adaptation=_one_of(AdaptationMode),
+                objective=one_of(Objective),
+                adaptation=one_of(AdaptationMode),
             ),
-            targets=_object(
-                met=_or_null({"type": "boolean"}),
-                reason=_or_null(_REASON),
-                message=_or_null(_TEXT),
-                progress=_or_null(_SHARE),
-                finishAt=_or_null(_TIME),
-                secondsLeft=_or_null(_NUMBER),
-                dollarsLeft=_or_null(_NUMBER),
-                late=_or_null(_SHARE),
-                over=_or_null(_SHARE),
+            targets=object_of(
+                met=or_null({"type": "boolean"}),
+                reason=or_null(_REASON),
+                message=or_null(_TEXT),
+                progress=or_null(_SHARE),
+                finishAt=or_null(_TIME),
+                secondsLeft=or_null(_NUMBER),
+                dollarsLeft=or_null(_NUMBER),
+                late=or_null(_SHARE),
+                over=or_null(_SHARE),
             ),
-            placement=_or_null(_of_status("placement", Revision)),
-            profile=_or_null(
-                _object(
+            placement=or_null(_of_status("placement", Revision)),
+            profile=or_null(
+                object_of(
                     quality=_TEXT,
-                    window=_or_null(_TEXT),
-                    measuredAt=_or_null(_TIME),
+                    window=or_null(_TEXT),
+                    measuredAt=or_null(_TIME),
                     values=_NUMBERS,
                     missing=_TEXTS,
                 )
             ),
-            bottleneck=_or_null(_BOTTLENECK),
-            current=_or_null(_CANDIDATE),
-            candidates=_list(_CANDIDATE),
+            bottleneck=or_null(_BOTTLENECK),
+            current=or_null(_CANDIDATE),
+            candidates=list_of(_CANDIDATE),
             decision=_DECISION,
-            migration=_or_null(_of_status("migration", Migration, Revision)),
-            recommendation=_or_null(_of_status("recommendation", Recommendation)),
-            cost=_or_null(
-                _object(
-                    perHour=_or_null(_NUMBER),
+            migration=or_null(_of_status("migration", Migration, Revision)),
+            recommendation=or_null(_of_status("recommendation", Recommendation)),
+            cost=or_null(
+                object_of(
+                    perHour=or_null(_NUMBER),
                     spent=_NUMBER,
                     saved=_NUMBER,
-                    savedRange=_object(low=_NUMBER, high=_NUMBER),
-                    goodput=_or_null(_SHARE),
+                    savedRange=object_of(low=_NUMBER, high=_NUMBER),
+                    goodput=or_null(_SHARE),
                 )
             ),
-            history=_list(_ENTRY),
-            serving=_or_null(
-                _object(
+            history=list_of(_ENTRY),
+            serving=or_null(
+                object_of(
                     requestsPerSecond=_NUMBER,
                     p99Limit=_NUMBER,
-                    batch=_or_null(_COUNT),
-                    reason=_or_null(_one_of(ServingVerdict)),
-                    message=_or_null(_TEXT),
-                    candidates=_list(_SERVER),
+                    batch=or_null(_COUNT),
+                    reason=or_null(one_of(ServingVerdict)),
+                    message=or_null(_TEXT),
+                    candidates=list_of(_SERVER),
                 )
             ),
         ),
@@ -299,66 +277,66 @@ def kinds() -> dict[str, Schema]:
             "JobProfile",
             asOf=_TIME,
             notes=_TEXTS,
-            job=_object(namespace=_TEXT, name=_TEXT, state=_TEXT),
-            profile=_or_null(
-                _object(
-                    quality=_TEXT, steadiness=_one_of(Steadiness), window=_or_null(_TEXT), measuredAt=_or_null(_TIME)
+            job=object_of(namespace=_TEXT, name=_TEXT, state=_TEXT),
+            profile=or_null(
+                object_of(
+                    quality=_TEXT, steadiness=one_of(Steadiness), window=or_null(_TEXT), measuredAt=or_null(_TIME)
                 )
             ),
-            fields=_list(_object(name=_TEXT, value=_NUMBER, unit=_TEXT, quality=_one_of(Quality), origin=_TEXT)),
-            step=_list(_object(part=_TEXT, share=_SHARE)),
-            ranks=_or_null(_of_status("trace", TraceSpread)["properties"]["ranks"]),
-            memory=_or_null(_of_status("trace", TraceMemory)["properties"]["summary"]["properties"]["memory"]),
-            bottleneck=_or_null(_BOTTLENECK),
-            model=_or_null(_of_status("profile", ModelTraits)["properties"]["model"]),
-            missing=_list(_object(name=_TEXT, reason=_TEXT)),
+            fields=list_of(object_of(name=_TEXT, value=_NUMBER, unit=_TEXT, quality=one_of(Quality), origin=_TEXT)),
+            step=list_of(object_of(part=_TEXT, share=_SHARE)),
+            ranks=or_null(_of_status("trace", TraceSpread)["properties"]["ranks"]),
+            memory=or_null(_of_status("trace", TraceMemory)["properties"]["summary"]["properties"]["memory"]),
+            bottleneck=or_null(_BOTTLENECK),
+            model=or_null(_of_status("profile", ModelTraits)["properties"]["model"]),
+            missing=list_of(object_of(name=_TEXT, reason=_TEXT)),
         ),
         _document(
             "ExplanationList",
             asOf=_TIME,
             notes=_TEXTS,
-            items=_list(_object(namespace=_TEXT, name=_TEXT, state=_TEXT, decision=_DECISION)),
+            items=list_of(object_of(namespace=_TEXT, name=_TEXT, state=_TEXT, decision=_DECISION)),
         ),
         _document(
             "PoolReport",
             asOf=_TIME,
             notes=_TEXTS,
-            pools=_list(
-                _object(
+            pools=list_of(
+                object_of(
                     name=_TEXT,
                     accelerator=_TEXT,
                     figures=_FIGURES,
-                    declaredIn=_or_null(_TEXT),
-                    measuredAt=_or_null(_TIME),
+                    declaredIn=or_null(_TEXT),
+                    measuredAt=or_null(_TIME),
                     nodes=_COUNT,
-                    chips=_object(total=_COUNT, free={"type": "integer"}, growable=_COUNT),
+                    chips=object_of(total=_COUNT, free={"type": "integer"}, growable=_COUNT),
                     chipsPerNode=_COUNT,
-                    slice=_or_null(_object(topology=_TEXT, chips=_COUNT)),
-                    pricePerChipHour=_or_null(_NUMBER),
-                    spotPricePerChipHour=_or_null(_NUMBER),
-                    idlePerHour=_or_null(_NUMBER),
-                    priceSource=_or_null(_one_of([source.value for source in FigureSource])),
-                    source=_one_of(["declared", "discovered"]),
+                    slice=or_null(object_of(topology=_TEXT, chips=_COUNT)),
+                    pricePerChipHour=or_null(_NUMBER),
+                    spotPricePerChipHour=or_null(_NUMBER),
+                    idlePerHour=or_null(_NUMBER),
+                    priceSource=or_null(one_of([source.value for source in FigureSource])),
+                    source=one_of(["declared", "discovered"]),
                     problems=_TEXTS,
                 )
             ),
-            total=_object(perHour=_NUMBER, usedPerHour=_NUMBER, idlePerHour=_NUMBER, unpriced=_TEXTS),
-            problems=_list(_object(pool=_or_null(_TEXT), message=_TEXT)),
+            total=object_of(perHour=_NUMBER, usedPerHour=_NUMBER, idlePerHour=_NUMBER, unpriced=_TEXTS),
+            problems=list_of(object_of(pool=or_null(_TEXT), message=_TEXT)),
         ),
         _document(
             "AcceleratorList",
-            items=_list(
-                _object(
+            items=list_of(
+                object_of(
                     key=_TEXT,
                     vendor=_TEXT,
                     figures=_FIGURES,
-                    declaredIn=_or_null(_TEXT),
+                    declaredIn=or_null(_TEXT),
                     memoryGigabytes=_NUMBER,
                     memoryGigabytesPerSecond=_NUMBER,
-                    watts=_or_null(_NUMBER),
-                    pricePerChipHour=_or_null(_NUMBER),
-                    spotPricePerChipHour=_or_null(_NUMBER),
-                    priceSource=_or_null(_one_of([source.value for source in FigureSource])),
+                    watts=or_null(_NUMBER),
+                    pricePerChipHour=or_null(_NUMBER),
+                    spotPricePerChipHour=or_null(_NUMBER),
+                    priceSource=or_null(one_of([source.value for source in FigureSource])),
                 )
             ),
         ),
@@ -366,15 +344,15 @@ def kinds() -> dict[str, Schema]:
             "RecommendationList",
             asOf=_TIME,
             notes=_TEXTS,
-            items=_list(
-                _object(
+            items=list_of(
+                object_of(
                     **{"namespace": _TEXT, "name": _TEXT, "id": _TEXT, "from": _PLACE, "to": _PLACE},
-                    savings=_or_null(_NUMBER),
-                    costPerHour=_or_null(_NUMBER),
-                    potentialSavingsPerHour=_or_null(_NUMBER),
-                    heldBy=_or_null(_REASON),
+                    savings=or_null(_NUMBER),
+                    costPerHour=or_null(_NUMBER),
+                    potentialSavingsPerHour=or_null(_NUMBER),
+                    heldBy=or_null(_REASON),
                     reason=_REASON,
-                    message=_or_null(_TEXT),
+                    message=or_null(_TEXT),
                 )
             ),
             potentialSavingsPerHour=_NUMBER,
@@ -382,22 +360,23 @@ def kinds() -> dict[str, Schema]:
         _document(
             "History",
             asOf=_TIME,
-            items=_list(_object(namespace=_TEXT, name=_TEXT, entry=_ENTRY)),
+            items=list_of(object_of(namespace=_TEXT, name=_TEXT, entry=_ENTRY)),
         ),
         _document(
             "ChargebackReport",
             asOf=_TIME,
             since=_DAY,
-            bookedUntil=_or_null(_TIME),
+            bookedUntil=or_null(_TIME),
             notes=_TEXTS,
-            by=_one_of(BY),
-            rows={"type": "array", "items": {"anyOf": [_object(**{by: _TEXT}, **_CHARGE) for by in BY]}},
-            total=_object(**_CHARGE),
+            by=one_of(BY),
+            rows={"type": "array", "items": {"anyOf": [object_of(**{by: _TEXT}, **_CHARGE) for by in BY]}},
+            total=object_of(**_CHARGE),
         ),
+        _document("Comparison", **COMPARISON),
         _document(
             "Calibration",
             pool=_TEXT,
-            calibration=_object(
+            calibration=object_of(
                 accelerator=_TEXT,
                 measuredAt=_TIME,
                 reason=_REASON,
@@ -407,10 +386,10 @@ def kinds() -> dict[str, Schema]:
                 node=_TEXT,
                 chips=_COUNT,
                 **_RATES,
-                allReduce=_list(_object(chips=_COUNT, gigabytesPerSecond=_NUMBER)),
+                allReduce=list_of(object_of(chips=_COUNT, gigabytesPerSecond=_NUMBER)),
             )
             | {"required": ["accelerator", "measuredAt", "reason", "message", "device", "software", "node", "chips"]},
-            dataSheet=_object(**_RATES | {"memoryGigabytesPerSecond": _or_null(_NUMBER)}),
+            dataSheet=object_of(**_RATES | {"memoryGigabytesPerSecond": or_null(_NUMBER)}),
         ),
     ]
     return {str(each["properties"]["kind"]["const"]): each for each in made}

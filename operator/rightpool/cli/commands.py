@@ -33,6 +33,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "ui": ("rightpool.cli.ui.command", "the fleet and its jobs as a page in the browser"),
     "completion": ("rightpool.cli.completion", "a script that lets a shell complete these commands"),
     "bench": ("rightpool.cli.bench.command", "measure a program on this machine, without a cluster"),
+    "compare": ("rightpool.cli.compare.command", "which accelerator to take, by speed, gates, cost and energy"),
     "top": ("rightpool.cli.top", "the fleet: what runs where, what limits it, what it costs"),
 }
 

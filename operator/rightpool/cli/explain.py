@@ -186,8 +186,9 @@ def _measured(job: Job, stored: StoredJob, pools: Mapping[str, Pool]) -> Job:
     return replace(job, observed=job.observed._replace(profile=profile, diagnosis=diagnosis))
 
 
-def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None) -> Explanation:
-    """Ask planning about one job, as the operator would. quiet: that no operator leads."""
+def asked_fleet(view: ClusterView, key: JobKey, now: float) -> tuple[StoredJob, Fleet, tuple[str, ...]]:
+    """One job as it is stored, and the fleet with what was measured of it, as the operator would see it for a decision
+    about it; and what could not be read."""
     view.children(key.namespace, key.name)
     jobs = view.all_jobs()
     stored = jobs.get(key)
@@ -200,20 +201,26 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     others = {other: _seen(view, theirs) for other, theirs in jobs.items() if other != key and _counts(theirs, now)}
     gone = view.deleted_moves({theirs.job.uid for theirs in jobs.values()})
     whole = Fleet({**others, key: job}, fleet.pools, policy, now, telemetry_is_up(stored.status), view.outcomes(), gone)
-    notes = [*view.notes, *fleet.notes]
+    return stored, whole, (*view.notes, *fleet.notes)
+
+
+def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None) -> Explanation:
+    """Ask planning about one job, as the operator would. quiet: that no operator leads."""
+    stored, whole, unread = asked_fleet(view, key, now)
+    job, notes = whole.jobs[key], list(unread)
     if not job.spec.managed:
         notes.append(
             f"spec.managedBy is {job.spec.managed_by}: this operator does not touch the job, and the decision shows "
             "what it would do"
         )
     declared = {str(meta(body)["name"]) for body in view.store.objects(ACCELERATOR_POOLS)}
-    notes += _unknown_pools(job, declared | fleet.pools.keys())  # one that nodes show may not be written down yet
+    notes += _unknown_pools(job, declared | whole.pools.keys())  # one that nodes show may not be written down yet
     notes += [] if quiet is None else [quiet]
     notes += _not_looked_at(stored, now)
     degraded = find_condition(stored.status.conditions, ConditionType.DEGRADED)
     if degraded is not None and degraded.reason == Reason.INVALID_VARIANT:
         notes.append(degraded.message)
-    return Explanation(stored, job, Decider()(whole).assessments[key], fleet.pools, policy, now, tuple(notes))
+    return Explanation(stored, job, Decider()(whole).assessments[key], whole.pools, whole.policy, now, tuple(notes))
 
 
 def _unknown_pools(job: Job, there: Collection[str]) -> Iterator[str]:

@@ -53,11 +53,13 @@ def _registered(cell: object, info: ValidationInfo) -> Vendor:
     raise ValueError(f"{cell} is not one of {', '.join(vendor.name for vendor in vendors)}")
 
 
-class _Row(BaseModel):
+class CatalogRow(BaseModel):
+    """One line of a data file."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
 
-class _Sourced(_Row):
+class _Sourced(CatalogRow):
     source: Text
     read: Day
     verified: bool
@@ -111,7 +113,7 @@ class AcceleratorRow(_Sourced):
         return self
 
 
-class PartRow(_Row):
+class PartRow(CatalogRow):
     """One line of mig.csv: a part of a chip, by NVIDIA's Multi-Instance GPU."""
 
     accelerator: Text
@@ -142,7 +144,7 @@ class PartRow(_Row):
         return self
 
 
-class LinkRow(_Row):
+class LinkRow(CatalogRow):
     """One line of links.csv."""
 
     name: Text
@@ -179,7 +181,7 @@ class PriceRow(_Sourced):
         return f"{what}: {self.source}, read {self.read}"
 
 
-class LabelRow(_Row):
+class LabelRow(CatalogRow):
     """One line of labels.csv: the chip that a node label names."""
 
     label: Text
@@ -195,7 +197,29 @@ class LabelRow(_Row):
     source: Text
 
 
-_R = TypeVar("_R", bound=_Row)
+class PurchaseRow(_Sourced):
+    """One line of purchases.csv."""
+
+    accelerator: Text
+    capital: Positive
+    """Dollars of one chip that is bought."""
+
+    basis: Text
+    """What of it that is the price of."""
+
+
+class RunningCostRow(CatalogRow):
+    """One line of running_costs.csv."""
+
+    name: Text
+    """As a file of costs has it."""
+
+    value: Positive
+    source: Text
+    read: Day
+
+
+_R = TypeVar("_R", bound=CatalogRow)
 
 
 def read_rows(file: str, text: str, model: type[_R], vendors: Sequence[Vendor] = VENDORS) -> list[_R]:

@@ -33,6 +33,8 @@ WIRE: dict[str, Any] = {
     "flopsUtilization": 0.5,
     "memoryBytes": 2.0**33,
     "joulesPerUnit": 0.7,
+    "stepP99Seconds": 0.2,
+    "model": {"precision": "bf16", "batch": 64},
     "readings": {"chipBusy": 0.95},
 }
 
@@ -103,7 +105,7 @@ def test_junit(tmp_path: Path, rate: float, noise: float, tag: str | None) -> No
         ({"rate": -1.0}, "rate: "),
         ({"windows": [1.0]}, "windows: "),
         ({"shares": {"host": 2.0}}, "shares.host: "),
-        ({"kind": "Pod"}, "kind: Pod is not BenchProfile"),
+        ({"kind": "Pod"}, "kind: "),
         ({"more": 1}, "more: "),
     ],
 )
@@ -113,7 +115,7 @@ def test_a_file_that_is_no_profile_is_named_with_its_field(
     good, bad = written(tmp_path, 1000.0), tmp_path / "bad.json"
     bad.write_text(json.dumps({**json.loads(Path(good).read_text()), **changes}))
     assert main(["bench", "compare", good, str(bad)]) == 2
-    assert f"{bad} is no profile of `bench run`: {says}" in capsys.readouterr().err
+    assert f"{bad}, line 1, is no profile of `bench run`: {says}" in capsys.readouterr().err
 
 
 def test_a_file_that_is_missing_or_no_json_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.measurement import calibration, judged
 from tests.unit.cli import test_profile
 from tests.unit.cli.cluster import NOW, FakeClient, job, moment, running_status, two_pools, view_of
+from tests.unit.cli.test_compare import compared
 from tests.unit.cli.test_explain import KEY, _entry, with_job
 from tests.unit.cli.test_report import SINCE, books
 from tests.unit.cli.test_top import fleet, recommended, with_targets
@@ -112,6 +113,7 @@ DOCUMENTS: dict[str, Body] = {
     "recommend": offers(),
     "history": entries(),
     "calibrate": calibrated(),
+    "compare": compared(),
     **{
         f"report --by {by}": report.document(report.charges(books(), by, SINCE), by, SINCE, NOW, NOW)
         for by in report.BY

@@ -50,6 +50,8 @@ class Heard:
     """Names of the chips, as the driver has them."""
     page: PodPage
     """All else."""
+    steps: tuple[int, ...]
+    """Since its start, by their time: a number a bucket, and one beyond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ class _Seen:
         if not any(page.gauges.get((contract.STEPS, ""), ())):
             return  # it loads, and what chips do meanwhile is not the program's work
         names = (one.labels.get("name", "") for one in samples if one.metric == contract.CHIP_INFO)
-        self.readings.append(Heard(tuple(names), page))
+        self.readings.append(Heard(tuple(names), page, tuple(histograms[0].counts)))
         pages = [one.page for one in self.readings]
         if len(pages) <= _SPAN:
             return  # of its first steps there is no rate yet that could be seen to rise

@@ -52,18 +52,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _compare(arguments: argparse.Namespace) -> int:
     """0 the same or better, 1 worse, 2 not known."""
     from rightpool.cli.bench.comparison import compare_runs
-    from rightpool.cli.bench.profile import BenchProfile
+    from rightpool.cli.bench.profile import read_profile
+    from rightpool.cli.typed_file import FileProblem
 
-    runs = []
-    for path in (arguments.baseline, arguments.candidate):
-        try:
-            runs.append(BenchProfile.read(path))
-        except OSError as error:
-            print(f"rightpool: {path}: {error.strerror}", file=sys.stderr)
-            return _UNKNOWN
-        except ValueError as error:
-            print(f"rightpool: {path} is no profile of `bench run`: {_why(error)}", file=sys.stderr)
-            return _UNKNOWN
+    try:
+        runs = [read_profile(path) for path in (arguments.baseline, arguments.candidate)]
+    except FileProblem as problem:
+        print(f"rightpool: {problem}", file=sys.stderr)
+        return _UNKNOWN
     found = compare_runs(*runs)
     print(found.markdown(), end="")
     if arguments.junit is not None:
@@ -73,17 +69,6 @@ def _compare(arguments: argparse.Namespace) -> int:
             print(f"rightpool: {arguments.junit}: {error.strerror}", file=sys.stderr)
             return _UNKNOWN
     return found.exit_status
-
-
-def _why(error: ValueError) -> str:
-    """The first fault of what pydantic says, by its field."""
-    from pydantic import ValidationError
-
-    if not isinstance(error, ValidationError):
-        return str(error)
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"{place}: {first['msg']}" if place else first["msg"]
 
 
 def _run(arguments: argparse.Namespace) -> int:

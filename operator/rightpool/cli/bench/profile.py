@@ -8,17 +8,19 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from rightpool import contract
+from rightpool.api.traits import ModelTraits
 from rightpool.api.wording import number, percent
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.bench.beside import Beside, Heard, NothingSeen
+from rightpool.cli.typed_file import read_typed
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.catalog import load_catalog
 from rightpool.prediction.precision import dense_peak
@@ -26,8 +28,8 @@ from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.profiles.sample import Field as Measured
 from rightpool.profiles.shares import decompose
+from rightpool_profiler.report import BUCKETS
 
-_KIND: Final = "BenchProfile"
 # Windows that the measured time is divided into, and readings in each where there are enough of them.
 _WINDOWS: Final = 20
 _FEWEST: Final = 3
@@ -44,8 +46,8 @@ class BenchProfile:
 
     __pydantic_config__ = _FINITE
 
-    kind: str
-    """BenchProfile."""
+    kind: Literal["BenchProfile"]
+    """What the file is."""
     name: str
     """What was measured."""
     at: str
@@ -85,16 +87,12 @@ class BenchProfile:
     """The most that was in use on a chip; of a machine without GPUs by the program."""
     joules_per_unit: _Amount | None
     """Energy of all chips."""
+    step_p99_seconds: _Amount | None
+    """Within which 99 of 100 steps ended, rounded up to 1, 2 or 5 of a power of ten."""
+    model: ModelTraits
+    """What the program says of its model."""
     readings: dict[str, float]
     """All that was measured, by the names of a ProfiledJob's status."""
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Raises OSError and ValueError, of which pydantic's names the field."""
-        found = TypeAdapter(cls).validate_json(path.read_bytes())
-        if found.kind != _KIND:
-            raise ValueError(f"kind: {found.kind} is not {_KIND}")
-        return found
 
     def to_wire(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -130,7 +128,7 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
     if (power := profile.value(Measured.POWER)) is not None:
         joules = power * profile.chips / rate
     return BenchProfile(
-        kind=_KIND,
+        kind="BenchProfile",
         name=name,
         at=datetime.fromtimestamp(run.began, UTC).isoformat(timespec="seconds"),
         commit=_commit(),
@@ -158,6 +156,8 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
         flops_utilization=None if chip is None else _utilization(profile, accelerator, unit, rate),
         memory_bytes=profile.value(Measured.MEMORY_USED),
         joules_per_unit=joules,
+        step_p99_seconds=_p99(run.readings, begin),
+        model=profile.traits,
         readings={field.value: reading.value for field, reading in sorted(profile.readings.items())},
     )
 
@@ -169,6 +169,14 @@ def _counted(readings: Sequence[Heard], begin: float) -> tuple[WorkUnit, list[tu
         return WorkUnit.SAMPLES, [(page.at, page.counters[contract.SAMPLES]) for page in pages]
     steps = [(page.at, math.fsum(page.gauges.get((contract.STEPS, ""), ()))) for page in pages]
     return WorkUnit.STEPS, steps
+
+
+def _p99(readings: Sequence[Heard], begin: float) -> float | None:
+    """The end of the bucket that has it; None where steps are longer than all buckets."""
+    first = next(one for one in readings if one.page.at >= begin)
+    counts = [late - early for early, late in zip(first.steps, readings[-1].steps, strict=True)]
+    below, reached = accumulate(counts), 0.99 * sum(counts)
+    return next((end for end, count in zip(BUCKETS, below, strict=False) if count >= reached > 0.0), None)
 
 
 def _windows(counted: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...], float]:
@@ -218,3 +226,8 @@ def _commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip() or None
+
+
+def read_profile(path: Path) -> BenchProfile:
+    """What `bench run` wrote. Raises FileProblem."""
+    return read_typed(path, BenchProfile, "profile of `bench run`")

@@ -1,0 +1,155 @@
+"""`rightpool compare JOB | --profile RUN.json`: which accelerator to take, with what rules one out, what it costs, and
+what would change the order.
+
+With `-o json`, one object:
+
+    apiVersion, kind   rightpool.dev/v1alpha1, Comparison
+    subject            the job, or what was run
+    weights            {performance, cost, energy}, of the score
+    rows               the best first, each {name, accelerator, chips, rate: {median, low, high}, unit, origin,
+                       checks: [{gate, passed, evidence}], passes, dollarsPerMillion, kwhPerMillion,
+                       kgCo2PerMillion, score, costs}. origin is measured, measured before or predicted; passed is null
+                       where a gate can't be told; score is of 100, and null of what does not pass.
+                       costs is {dollarsPerChipHour, bought, rented, watts, load, porting}: bought, rented and watts are
+                       {value, source} or null; load is {share, source}; porting is dollars for a million, or null
+    changes            what would make another one the first, the nearest first, each {figure, now, at, instead,
+                       message}
+    notes              sentences
+
+A million is of units: samples, or steps where samples were not counted. What is not known is null, and never 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rightpool.cli.connection import CliError, Connection, add_connection_arguments, connected, error_message
+from rightpool.cli.jobs import job_key
+from rightpool.cli.number_range import seconds
+from rightpool.cluster.errors import ClusterError
+
+if TYPE_CHECKING:
+    from rightpool.cli.compare.rows import Question
+    from rightpool.hardware.ownership import CostBook
+
+_FAILED: Final = 1
+_WRONG: Final = 2
+_NONE_PASSES: Final = 3
+_WEIGHTS: Final = "performance=0.3,cost=0.5,energy=0.2"
+FORMS: Final = ("table", "json", "markdown")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "Exit status: 0 compared, 1 the cluster can't be read, 2 wrong input, 3 nothing passes the gates."
+    parser.add_argument("name", metavar="JOB", nargs="?", help="a job that runs, also as NAMESPACE/NAME")
+    parser.add_argument(
+        "--profile",
+        metavar="RUN.json",
+        type=Path,
+        action="append",
+        default=[],
+        help="in place of a job what `bench run` has written; once for each accelerator that it ran on. Others are "
+        "predicted by the first",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="NAMES",
+        default="",
+        help="pools, or accelerators of the catalog, with commas between; default: the pools there are",
+    )
+    parser.add_argument("--tco", metavar="FILE", type=Path, help="what you pay; default: the catalog's figures")
+    parser.add_argument("--weights", metavar="W", default=_WEIGHTS, help="of the score; default: %(default)s")
+    parser.add_argument(
+        "--latency",
+        metavar="SECONDS",
+        type=seconds(0.0001, 3600.0),
+        help="within which 99 of 100 steps must end, as --profile has measured it on that accelerator",
+    )
+    add_connection_arguments(parser, FORMS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit status."""
+    from rightpool.cli.compare.question import NothingToCompare
+    from rightpool.cli.typed_file import FileProblem
+
+    try:
+        return _compare(arguments)
+    except (FileProblem, NothingToCompare) as problem:
+        message, status = str(problem), _WRONG
+    except CliError as error:
+        message, status = str(error), _FAILED
+    except ClusterError as error:
+        message, status = error_message(error), _FAILED
+    print(f"rightpool compare: {message}", file=sys.stderr)
+    return status
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from rightpool.cli.compare.question import NothingToCompare, keys_of
+    from rightpool.cli.compare.report import ComparisonReport, print_compared
+    from rightpool.cli.compare.rows import compared_rows
+    from rightpool.cli.compare.score import changes, named_weights, scores
+
+    if (arguments.name is None) == (not arguments.profile):
+        raise NothingToCompare("name a job, or a run by --profile")
+    try:
+        weights = named_weights(arguments.weights)
+    except ValueError as error:
+        raise NothingToCompare(f"--weights: {error}") from error
+    book = _book(arguments.tco)
+    against = keys_of(arguments.against)
+    if arguments.profile:
+        subject, asked = _runs(arguments.profile, against, book)
+        notes: tuple[str, ...] = ()
+    else:
+        with connected(arguments) as connection:
+            subject, asked, notes = _job(connection, arguments, against, book)
+    rows = compared_rows(asked, book, arguments.latency)
+    found = ComparisonReport(subject, weights, rows, scores(rows, weights), tuple(changes(rows, weights)), notes)
+    print_compared(found, arguments.output)
+    return 0 if any(row.passes for row in rows) else _NONE_PASSES
+
+
+def _book(path: Path | None) -> CostBook:
+    from rightpool.cli.compare.question import unknown_costs
+    from rightpool.cli.typed_file import FileProblem, read_typed
+    from rightpool.hardware.catalog import load_catalog
+    from rightpool.hardware.ownership import CostBook
+
+    if path is None:
+        return CostBook()
+    book = read_typed(path, CostBook, "file of costs")
+    for problem in unknown_costs(book, load_catalog()):
+        raise FileProblem(f"{path}: {problem}")
+    return book
+
+
+def _runs(paths: list[Path], against: tuple[str, ...], book: CostBook) -> tuple[str, Question]:
+    from rightpool.cli.bench.profile import read_profile
+    from rightpool.cli.compare.question import of_runs
+    from rightpool.hardware.catalog import load_catalog
+
+    runs = {path: read_profile(path) for path in paths}
+    return runs[paths[0]].name, of_runs(runs, against, book, load_catalog(), time.time())
+
+
+def _job(
+    connection: Connection, arguments: argparse.Namespace, against: tuple[str, ...], book: CostBook
+) -> tuple[str, Question, tuple[str, ...]]:
+    from rightpool.cli.compare.question import of_job
+    from rightpool.cli.explain import asked_fleet
+    from rightpool.cli.view import ClusterView
+
+    key = job_key(arguments.name, connection.namespace)
+    view = ClusterView(connection.client, key.namespace, arguments.operator_namespace)
+    stored, fleet, notes = asked_fleet(view, key, time.time())
+    trace = stored.job.state.trace
+    summary = None if trace is None else trace.summary
+    kernels = () if summary is None else tuple(one.name for one in summary.operations)
+    question = of_job(fleet, fleet.jobs[key], against, book, view.catalog, kernels)
+    return str(key), question, notes
