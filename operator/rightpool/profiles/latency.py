@@ -59,6 +59,11 @@ class Distribution:
             return None
         return cls(edges, counts, total)
 
+    @classmethod
+    def of_none(cls) -> Distribution:
+        """Of no requests, at edges that are not known yet."""
+        return cls((), (), 0.0, 0.0)
+
     def later_than(self, limit: float) -> Between | None:
         """The share that took longer than the limit. None where there were no requests."""
         if self.total <= 0:
@@ -86,6 +91,8 @@ class Distribution:
     def since(self, before: Distribution) -> Distribution | None:
         """What came since an earlier reading of the same counters. None where they were started anew, or have other
         edges now."""
+        if before.total == 0:
+            return self
         if self.edges != before.edges:
             return None
         grown = tuple(now - then for now, then in zip(self.counts, before.counts, strict=True))
@@ -96,7 +103,9 @@ class Distribution:
         return Distribution(self.edges, grown, total, max(self.sum - before.sum, 0.0) if known else None)  # type: ignore[operator]
 
     def plus(self, other: Distribution) -> Distribution:
-        """Both together, at the edges that both have."""
+        """Both together, at the edges that both have. That of no requests says nothing of edges."""
+        if not (self.total and other.total):
+            return self if self.total else other
         if self.edges == other.edges:
             edges, mine, others = self.edges, self.counts, other.counts
         else:

@@ -73,7 +73,7 @@ class ServerCounts:
         times = {}
         for name, now in self.times.items():
             then = before.times.get(name)
-            if then is None or then.edges != now.edges:
+            if then is None or (then.total and then.edges != now.edges):
                 continue  # another version of the server counts by other edges, from now on
             grown = now.since(then)
             if grown is None:

@@ -96,6 +96,19 @@ def test_requests_of_all_replicas_and_none_of_the_probes(replicas: Replicas) -> 
     assert window.late(0.05, RequestTime.FIRST_TOKEN) is None
 
 
+def test_requests_are_timed_from_the_first_one_on(replicas: Replicas) -> None:
+    """Of a server that has counted its probes alone until then, at one replica or all."""
+    probes_alone = "\n".join(line for line in bento(0, probes=20).splitlines() if "/readyz" in line) + "\n"
+    one, _ = replicas.pod(probes_alone), replicas.pod(probes_alone)
+    replicas.read()
+    assert replicas.read(after=15.0).windows[KEY].requests_per_second == 0
+    say(one, bento(100, probes=30, late=40))
+    window = replicas.read(after=15.0).windows[KEY]
+    assert window.late(0.05) == (0.4, 0.4)
+    say(one, bento(200, probes=40, late=90))
+    assert window.together(replicas.read(after=15.0).windows[KEY]).late(0.05) == (0.45, 0.45)
+
+
 def test_what_some_replicas_say_is_no_demand(replicas: Replicas) -> None:
     one = replicas.pod(bento(1000))
     replicas.pod(None)

@@ -66,8 +66,10 @@ class Term:
     def distribution(self, by_name: Mapping[str, Sequence[Series]]) -> Distribution | None:
         """The histogram of that name, added up at each edge; None where the page has none."""
         bucket = Term(tuple(name + _BUCKET for name in self.metrics), 1.0, self.where).taken(by_name)
-        if not bucket:
+        if bucket is None:
             return None
+        if not bucket:
+            return Distribution.of_none()  # such as before the first request, of a server that has counted its probes
         at: dict[float, float] = defaultdict(float)
         rows: dict[float, int] = defaultdict(int)
         for one in bucket:
