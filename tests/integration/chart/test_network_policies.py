@@ -41,7 +41,7 @@ KUBE_ROUTER: Final = "RIGHTPOOL_KUBE_ROUTER"
 TENANT, MONITORING, ELSEWHERE = "research", "monitoring", "elsewhere"
 FIRST, LATER = "first", "later"
 DIRECTLY: Final = "prometheus.url="
-HEALTH, METRICS, PROGRAM, HTTPS = 8080, 9090, 29500, 443
+HEALTH, METRICS, PROGRAM, PAGE, HTTPS = 8080, 9090, 29500, 8002, 443
 _SCRAPER: Final = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": MONITORING}}}
 _SOON: Final = {"interval": "1s", "window": "5s"}
 
@@ -54,13 +54,14 @@ class Site:
     image: str  # the profiler's, for its Python
 
     def job(self, name: str) -> Object:
-        """A job of one real pod."""
+        """A job of one real pod, which has a page of metrics as servers do."""
+        container = {**listener(self.image, PROGRAM, PAGE), "ports": [{"name": "metrics", "containerPort": PAGE}]}
         spec = {
             "workload": {
                 "job": {
                     "replicas": 1,
                     "chipsPerReplica": 1,
-                    "template": {"spec": {"containers": [listener(self.image, PROGRAM)]}},
+                    "template": {"spec": {"containers": [container]}},
                 }
             },
             "placement": {"pools": {"allow": ["dev"]}},
@@ -97,6 +98,7 @@ class Site:
             Way(operator, Place("the API server, by its name", "kubernetes.default.svc"), HTTPS),
             Way(operator, Place("DNS", spec.node_ip), 53),
             Way(operator, Place("the profiler", job.address), SIDECAR_PORT),
+            Way(operator, Place("the page", job.address), PAGE),
             Way(scraper, Place("the operator", operator.address), METRICS),
             Way(scraper, Place("the profiler", job.address), SIDECAR_PORT),
             Way(foreign, Place("the operator", operator.address), HEALTH),

@@ -139,7 +139,6 @@ def test_watched_namespaces_bound_rights_scrapes_and_traffic(helm: Helm) -> None
     monitor = one(rendered, "PodMonitor", "rightpool-profilers")["spec"]
     assert monitor["namespaceSelector"] == {"matchNames": ["research", "prod"]}
     sidecars = one(rendered, "NetworkPolicy")["spec"]["egress"][-1]
-    assert sidecars["ports"] == [{"protocol": "TCP", "port": contract.SIDECAR_PORT}]
     (expression,) = sidecars["to"][0]["namespaceSelector"]["matchExpressions"]
     assert expression["values"] == ["research", "prod"]
 
@@ -166,6 +165,14 @@ def test_prometheus_may_be_reached(helm: Helm, url: str, given: int, port: int) 
     values = {"prometheus": {"url": url}, "networkPolicy": {"enabled": True, "prometheusPort": given}}
     egress = one(helm.render(values), "NetworkPolicy")["spec"]["egress"]
     assert egress[2] == {"ports": [{"protocol": "TCP", "port": port}]}
+
+
+def test_the_operator_reaches_profilers_and_the_pages_of_servers(helm: Helm) -> None:
+    """The second by the name that it gives to the port: which number it has is the user's."""
+    profilers = one(helm.render({"networkPolicy": {"enabled": True}}), "NetworkPolicy")["spec"]["egress"][-1]
+    assert [port["port"] for port in profilers["ports"]] == [contract.SIDECAR_PORT, "metrics"]
+    (peer,) = profilers["to"]
+    assert peer["podSelector"] == {"matchExpressions": [{"key": contract.LABEL_JOB, "operator": "Exists"}]}
 
 
 def test_no_prometheus_no_way_to_it(helm: Helm) -> None:

@@ -24,6 +24,7 @@ from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import Hosts
 from rightpool.workloads.template import (
+    InvalidTemplate,
     chip_container_of,
     containers_of,
     mapping_in,
@@ -168,8 +169,14 @@ def _drains(template: dict[str, Any], workload: ServerWorkload) -> None:
 
 
 def _tells(template: dict[str, Any], chip_container: str | None, port: int) -> None:
-    """The port of its metrics has a name, by which it is found to be read."""
+    """The port of its metrics has a name, by which it is found to be read: by Prometheus and by the chart's
+    NetworkPolicy."""
     ports = [objects_in(one, "ports", f"container {one['name']}", name="") for one in containers_of(template)]
-    if any(one.get("name") == _METRICS for own in ports for one in own):
+    named = [one for own in ports for one in own if one.get("name") == _METRICS]
+    if any(one.get("containerPort") != port for one in named):
+        raise InvalidTemplate(
+            f"its port {_METRICS} must be {port}, as workload.server.metrics.port says: correct one, or rename the port"
+        )
+    if named:
         return
     chip_container_of(template, chip_container)["ports"].append({"name": _METRICS, "containerPort": port})

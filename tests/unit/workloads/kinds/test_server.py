@@ -11,6 +11,7 @@ from rightpool.api.server import ServerWorkload
 from rightpool.contract import LABEL_JOB, LABEL_SERVING, SIDECAR_CONTAINER
 from rightpool.workloads.kinds.server import SERVER
 from rightpool.workloads.names import workload_hash
+from rightpool.workloads.template import InvalidTemplate
 from tests.unit.workloads.samples import GPU_POOL, INJECTION, OWNER, env_of, ref
 
 Body = dict[str, Any]
@@ -73,6 +74,8 @@ def test_the_page_of_its_metrics_is_found_by_the_name_of_the_port() -> None:
     own = {"ports": [{"name": "metrics", "containerPort": 9000}]}
     assert pods(work(own, metrics={"port": 9000}))["containers"][0]["ports"] == own["ports"]
     assert "ports" not in pods(work())["containers"][0]
+    with pytest.raises(InvalidTemplate, match="its port metrics must be 8002"):
+        pods(work(own, metrics={"port": 8002}))
 
 
 def test_requests_go_to_pods_that_serve_of_whatever_revision() -> None:
