@@ -22,7 +22,7 @@ SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 NAME, CHIPS = "ranker", 2
 
 
-def create(fleet: Fleet, name: str = NAME, **server: Any) -> Body:
+def create(fleet: Fleet, name: str = NAME, spec: Body | None = None, **server: Any) -> Body:
     probe = {"httpGet": {"path": "/ready", "port": 8000}}
     container = {"name": "server", "image": "example.com/server:1", "readinessProbe": probe}
     workload = {
@@ -35,7 +35,7 @@ def create(fleet: Fleet, name: str = NAME, **server: Any) -> Body:
     }
     body = {
         "metadata": {"name": name, "namespace": fleet.namespace},
-        "spec": {"workload": {"server": workload}, "placement": {"pools": {"allow": ["a10g"]}}},
+        "spec": {"workload": {"server": workload}, "placement": {"pools": {"allow": ["a10g"]}}, **(spec or {})},
     }
     return fleet.client.create(PROFILED_JOBS, body)
 
