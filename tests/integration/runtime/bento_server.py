@@ -54,9 +54,9 @@ class Handler(BaseHTTPRequestHandler):
         if asked.path == "/metrics":
             self._answer(200, page())
             return
-        told = parse_qs(asked.query)
-        code = int(told.get("code", ["200"])[0])
-        count(asked.path, code, float(told.get("seconds", ["0.001"])[0]))
+        asked_for = parse_qs(asked.query)
+        code = int(asked_for.get("code", ["200"])[0])
+        count(asked.path, code, float(asked_for.get("seconds", ["0.001"])[0]))
         self._answer(code, "")
 
     def _answer(self, code: int, text: str) -> None:

@@ -80,19 +80,19 @@ def test_a_status_says_what_was_sent(start: Start, fleet: Fleet, pool: str, imag
         code = 500 if number % PERIOD == 11 else 200
         return f"http://{address}:8000/predict?seconds={seconds}&code={code}"
 
-    said: dict[str, float] = {}
+    reported: dict[str, float] = {}
 
     def right() -> bool:
-        said.clear()
-        told = fleet.status(NAME).get("server") or {}
-        said.update({name: float(text) for name, text in told.items() if name != "quality"})
-        rate, errors = said.get("requestsPerSecond"), said.get("errorRatio")
+        reported.clear()
+        shown = fleet.status(NAME).get("server") or {}
+        reported.update({name: float(text) for name, text in shown.items() if name != "quality"})
+        rate, errors = reported.get("requestsPerSecond"), reported.get("errorRatio")
         return rate == pytest.approx(RATE, rel=0.2) and errors == pytest.approx(1 / PERIOD, rel=0.3)
 
     with OpenLoop(RATE, url_of) as traffic:
-        eventually(right, lambda: f"{said} where this was answered: {traffic.answered}")
-        assert (said["p99AtLeast"], said["p99AtMost"]) == (0.25, 0.5)
-        assert said["meanSeconds"] == pytest.approx(0.02 + (LONG - 0.02) / PERIOD, rel=0.2)
+        eventually(right, lambda: f"{reported} where this was answered: {traffic.answered}")
+        assert (reported["p99AtLeast"], reported["p99AtMost"]) == (0.25, 0.5)
+        assert reported["meanSeconds"] == pytest.approx(0.02 + (LONG - 0.02) / PERIOD, rel=0.2)
         profiled = fleet.condition(NAME, "Profiled")
         assert profiled["reason"] == "Measured"
         assert "99% take at most 500 ms" in profiled["message"]
