@@ -19,6 +19,11 @@ pytestmark = pytest.mark.cluster
 RARE = {
     ("", "services", "get"): "only where a Service of that name is there already: whose is it?",
     ("", "services", "delete"): "only where it has outlived an earlier Job of that name",
+    (
+        "",
+        "configmaps",
+        "delete",
+    ): "only of a server that was deleted: see tests/unit/runtime/act/test_demand_records.py",
     ("", "configmaps", "update"): "only where books are stored again, after five minutes or at the end of the operator",
 }
 

@@ -10,22 +10,18 @@ They are in the operator's own namespace: what a tenant is charged must not be t
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
 from heapq import nlargest
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 from rightpool.api.action import Action
 from rightpool.api.ledger import Outcome
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound
-from rightpool.cluster.resources import CONFIG_MAPS
 from rightpool.contract import LABEL_CHARGEBACK
 from rightpool.planning.books.chargeback import Chargeback, deleted_moves
 from rightpool.planning.jobs.booked_move import BookedMove
@@ -36,9 +32,9 @@ from rightpool.planning.work.progress import goodput, progress_of
 from rightpool.profiles.profile import Profile
 from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
 from rightpool.reporting.stored_job import StoredJob
-from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.act.config_maps import ConfigMaps, Form, MapEntry
+from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.metrics import CHARGED, ChargebackFigures
-from rightpool.runtime.observe.facts import meta
 
 BOOK_SECONDS: Final = 60.0
 SAVE_SECONDS: Final = 600.0
@@ -49,46 +45,30 @@ SAVES_AT_ONCE: Final = 20
 SHOWN_JOBS: Final = 1000
 """Jobs with series of their own, those that have spent most."""
 
-logger = logging.getLogger(__name__)
 
-
-@dataclass(slots=True)
-class _Stored:
-    """One namespace's books and the object that they are stored in."""
-
-    books: Chargeback
-    version: str | None
-    """Of the object as it was last read or written; None where there is none."""
-    saved_at: float = -math.inf
-    """Unix seconds of the last write, or read."""
-    book_at: float = -math.inf
-    """Unix seconds when it is booked next."""
-    dirty: bool = False
-    urgent: bool = False
-    """Whether a job was deleted whose last amounts are stored nowhere else."""
+_FORM: Final = Form("the books", LABEL_CHARGEBACK, charged_namespace, config_map, read_books)
+_Stored = MapEntry[Chargeback]
 
 
 class ChargebackBooks:
     """Used by the planner's thread alone; writes run on the client's threads."""
 
     def __init__(self, client: ClusterClient, fence: Fence, figures: ChargebackFigures, namespace: str) -> None:
-        self._client = client
-        self._fence = fence
+        self._maps: ConfigMaps[str, Chargeback] = ConfigMaps(
+            client, fence, namespace, _FORM, writes_at_once=SAVES_AT_ONCE
+        )
         self._figures = figures
-        self._namespace = namespace
-        self._stored: dict[str, _Stored] | None = None
         self._next = 0.0
-        self._saving: dict[str, Future[str | None]] = {}
-        self._problem = ""
+        self._book_at: dict[str, float] = {}  # Unix seconds when a namespace is booked next
         self.deleted_moves: tuple[BookedMove, ...] = ()
         """Of jobs that are gone, the newest of all namespaces; none before the books were read."""
 
     def follow(self) -> None:
         """This process does not lead: another one books."""
-        self._stored = None
+        self._maps.follow()
+        self._book_at.clear()
         self._figures.charged = None
         self.deleted_moves = ()
-        self._saving.clear()
         self._next = 0.0
 
     def cycle(
@@ -99,148 +79,75 @@ class ChargebackBooks:
         now: float,
     ) -> None:
         """Book what is due. stored: all jobs; observed: those that have not ended, with what is seen of them."""
-        self._collect()
+        self._maps.collect()
         minute = now >= self._next
         if minute:
             self._next = now + BOOK_SECONDS
-            if self._stored is None:
-                self._load(now)
-        if self._stored is None:
+            if self._maps.kept is None:
+                self._book_at.clear()
+                self._maps.load(now)
+        kept = self._maps.kept
+        if kept is None:
             return
-        booked = self._book(stored, observed, now)
+        booked = self._book(kept, stored, observed, now)
         if minute:
             uids = {entry.job.uid for entry in stored.values()}
-            self.deleted_moves = deleted_moves((each.books for each in self._stored.values()), uids, MOST_COMPARISONS)
-            self._show(stored, observed, assessments, now)
-            self._save(self._stored, now, math.ceil(len(self._stored) * BOOK_SECONDS / LONGEST_SECONDS))
+            self.deleted_moves = deleted_moves((each.value for each in kept.values()), uids, MOST_COMPARISONS)
+            self._show(kept, stored, observed, assessments, now)
+            self._save(kept.keys(), now, math.ceil(len(kept) * BOOK_SECONDS / LONGEST_SECONDS))
         else:
             self._save(booked, now, 0)
 
     def _book(
-        self, stored: Mapping[JobKey, StoredJob], observed: Mapping[JobKey, Job], now: float
-    ) -> Mapping[str, _Stored]:
+        self,
+        kept: dict[str, _Stored],
+        stored: Mapping[JobKey, StoredJob],
+        observed: Mapping[JobKey, Job],
+        now: float,
+    ) -> AbstractSet[str]:
         """Book the namespaces whose time has come, which are returned."""
-        assert self._stored is not None
-        for namespace in {key.namespace for key in stored} - self._stored.keys():
-            self._stored[namespace] = _Stored(Chargeback(), None)
-        due = {namespace: books for namespace, books in self._stored.items() if now >= books.book_at}
+        for namespace in {key.namespace for key in stored} - kept.keys():
+            kept[namespace] = MapEntry(Chargeback())
+        due = {namespace: one for namespace, one in kept.items() if now >= self._book_at.get(namespace, -math.inf)}
         alive: dict[str, set[str]] = {namespace: set() for namespace in due}
         for key, entry in stored.items():
-            books = due.get(key.namespace)
-            if books is None:
+            one = due.get(key.namespace)
+            if one is None:
                 continue
             job = observed.get(key, entry.job)
             alive[key.namespace].add(job.uid)
             if job.state.revision is not None:
-                books.dirty |= books.books.book(job, entry.team, now) | books.books.moves.book(job)
-        for namespace, books in due.items():
-            books.urgent |= books.books.forget(alive[namespace]) and books.dirty
-            books.books.age(now)
-            books.book_at = _next_turn(namespace, now)
-        return due
+                one.dirty |= one.value.book(job, entry.team, now) | one.value.moves.book(job)
+        for namespace, one in due.items():
+            one.urgent |= one.value.forget(alive[namespace]) and one.dirty
+            one.value.age(now)
+            self._book_at[namespace] = _next_turn(namespace, now)
+        return due.keys()
 
     def flush(self) -> None:
         """Store what is not stored yet, at the end of the process."""
-        self._collect(timeout=2.0)
-        for namespace, books in (self._stored or {}).items():
-            if books.dirty and namespace not in self._saving:
-                self._submit(namespace, books)
-        self._collect(timeout=2.0)
+        self._maps.flush()
 
-    # --- storing -----------------------------------------------------------------------------------------------------
-
-    def _load(self, now: float) -> None:
-        try:
-            objects = self._client.list_all(CONFIG_MAPS, self._namespace, labels=LABEL_CHARGEBACK)
-        except ClusterError as error:
-            self._report(f"the books can't be read, and nothing is booked: {error.message}")
-            return
-        stored: dict[str, _Stored] = {}
-        for body in objects:
-            about = meta(body)
-            namespace = charged_namespace(body)
-            if namespace is None:
-                continue
-            try:
-                books = read_books(body)
-            except ValueError as error:
-                # Better nothing than to write over what somebody may still repair.
-                self._report(
-                    f"ConfigMap {self._namespace}/{about.get('name')} can't be read: {error}; delete or repair it"
-                )
-                return
-            stored[namespace] = _Stored(books, str(about.get("resourceVersion")), now)
-        self._stored = stored
-        self._report("")
-
-    def _save(self, stored: Mapping[str, _Stored], now: float, turns: int) -> None:
+    def _save(self, names: AbstractSet[str], now: float, turns: int) -> None:
         """Store those of these that can't wait, and of the others `turns` at most, whose turn was longest ago."""
-        waiting = [(name, books) for name, books in stored.items() if books.dirty and name not in self._saving]
-        urgent = [name for name, books in waiting if books.urgent or books.version is None]
-        aged = sorted((books.saved_at, name) for name, books in waiting if now - books.saved_at >= SAVE_SECONDS)
-        chosen = dict.fromkeys([*urgent, *(name for _, name in aged[:turns])])
-        for name in list(chosen)[: max(0, SAVES_AT_ONCE - len(self._saving))]:
-            stored[name].saved_at = now
-            self._submit(name, stored[name])
-
-    def _submit(self, namespace: str, books: _Stored) -> None:
-        books.dirty = books.urgent = False
-        body = config_map(self._namespace, namespace, books.books, books.version)
-        self._saving[namespace] = self._client.submit(self._write, body)
-
-    def _write(self, body: dict[str, Any]) -> str | None:
-        """The object's new version; None where it was not written."""
-        try:
-            self._fence.leader()
-            new = body["metadata"].get("resourceVersion") is None
-            answer = self._client.create(CONFIG_MAPS, body) if new else self._client.replace(CONFIG_MAPS, body)
-        except Fenced:
-            return None
-        return str(meta(answer).get("resourceVersion"))
-
-    def _collect(self, timeout: float = 0.0) -> None:
-        for namespace, future in list(self._saving.items()):
-            if timeout == 0.0 and not future.done():
-                continue
-            del self._saving[namespace]
-            books = (self._stored or {}).get(namespace)
-            try:
-                version = future.result(timeout)
-            except (Conflict, AlreadyExists, NotFound):
-                # Somebody else has written it: what is stored is right, and what is missing there is booked anew.
-                self._stored = None
-                return
-            except TimeoutError:
-                self._stored = None  # whether it was written is not known
-                return
-            except ClusterError as error:
-                self._report(f"the books of {namespace} can't be stored: {error.message}")
-                version = None
-            if books is None:
-                continue
-            if version is None:
-                books.dirty = books.urgent = True  # what has failed is tried again within a minute
-            else:
-                books.version = version
-
-    def _report(self, problem: str) -> None:
-        if problem and problem != self._problem:
-            logger.warning("chargeback: %s", problem)
-        self._problem = problem
+        waiting = {name: one for name, one in self._maps.waiting().items() if name in names}
+        urgent = [name for name, one in waiting.items() if one.urgent or one.version is None]
+        aged = sorted((one.saved_at, name) for name, one in waiting.items() if now - one.saved_at >= SAVE_SECONDS)
+        self._maps.save([*urgent, *(name for _, name in aged[:turns])], now)
 
     # --- metrics -----------------------------------------------------------------------------------------------------
 
     def _show(
         self,
+        kept: Mapping[str, _Stored],
         stored: Mapping[JobKey, StoredJob],
         observed: Mapping[JobKey, Job],
         assessments: Mapping[JobKey, Assessment],
         now: float,
     ) -> None:
-        assert self._stored is not None
         charged: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in CHARGED}
-        for namespace, books in self._stored.items():
-            for key, charge in books.books.totals().items():
+        for namespace, one in kept.items():
+            for key, charge in one.value.totals().items():
                 for name, amount in zip(CHARGED, charge, strict=False):  # no counter of the variance
                     charged[name][(namespace, *key)] = amount
         self._figures.charged = charged

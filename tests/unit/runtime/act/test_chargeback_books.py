@@ -16,7 +16,7 @@ from rightpool.api.progress import JobProgress
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.traits import ModelTraits
 from rightpool.api.work_unit import WorkUnit
-from rightpool.cluster.errors import AlreadyExists, Conflict, Unavailable
+from rightpool.cluster.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
@@ -46,6 +46,17 @@ class Cluster:
         self.version = 0
         self.writes = 0
         self.down = False
+        self.gone: set[str] = set()
+
+    def get(self, _: Any, name: str, namespace: str) -> dict[str, Any]:
+        """A ProfiledJob. All are there that are not gone."""
+        if name in self.gone:
+            raise NotFound("gone")
+        return {"metadata": {"name": name, "namespace": namespace}}
+
+    def delete(self, _: Any, name: str, namespace: str, *, resource_version: str) -> None:
+        assert namespace == "rightpool-system"
+        assert self.objects.pop(name)["metadata"]["resourceVersion"] == resource_version
 
     def list_all(self, *_: Any, **__: Any) -> list[dict[str, Any]]:
         if self.down:

@@ -131,11 +131,34 @@ def test_a_record_that_is_broken_begins_anew(data: dict[str, Any]) -> None:
     assert read_demand(body).peak(now) == 2.0
 
 
-def test_a_server_that_is_gone_is_forgotten() -> None:
-    kept = records(Cluster())
-    run(kept, NOW, 60)
-    kept.cycle(set(), {}, NOW + 100)
-    assert known(kept, NOW + 100) == 0
+def test_the_record_of_a_server_that_is_gone_goes_with_it() -> None:
+    cluster = Cluster()
+    kept = records(cluster)
+    now = run(kept, NOW, SAVE_SECONDS + 60)
+    assert len(cluster.objects) == 1
+    cluster.gone = {KEY.name}
+    kept.cycle(set(), {}, now + 15)
+    assert not cluster.objects
+    assert known(kept, now + 15) == 0
+
+
+def test_the_record_of_a_server_that_went_while_nobody_led_goes_when_somebody_does() -> None:
+    cluster = Cluster()
+    run(records(cluster), NOW, SAVE_SECONDS + 60)
+    cluster.gone = {KEY.name}
+    records(cluster).cycle(set(), {}, NOW + SAVE_SECONDS + 90)
+    assert not cluster.objects
+
+
+def test_the_record_of_a_server_that_is_not_looked_after_now_stays() -> None:
+    cluster = Cluster()
+    kept = records(cluster)
+    now = run(kept, NOW, SAVE_SECONDS + 60)
+    kept.cycle(set(), {}, now + 15)
+    assert len(cluster.objects) == 1
+    kept.cycle({KEY}, {}, now + 30)
+    records(cluster).cycle(set(), {}, now + 45)
+    assert len(cluster.objects) == 1
 
 
 def test_an_object_of_nobody_is_left_alone() -> None:
