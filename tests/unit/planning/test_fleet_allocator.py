@@ -22,6 +22,7 @@ from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.beginning import with_decision
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS
 from rightpool.planning.offers.evidence import Outbid
@@ -157,6 +158,36 @@ def test_a_job_that_runs_gives_way_to_one_that_waits_and_is_worth_more() -> None
     assert decision.target == Placement("only", 4, 1)
     assert "gives way" in decision_text(one, made.assessments[one.key], NOW)
     assert made.assessments[new().key].decision.reason is Reason.WAITING_FOR_CAPACITY, "its chips are not free yet"
+
+
+def on_nodes(name: str, chips: int, *nodes: str) -> Job:
+    """It runs on these nodes of eight chips, and may have half of its chips."""
+    made = spec(
+        chips=8,
+        elasticity={"minChips": chips // 2, "maxChips": chips, "batch": "Global"},
+        adaptation={"mode": "Auto", "yield": "Move"},
+        targets={"objective": "Balanced"},
+    )
+    child = RevisionState(1, True, active=len(nodes), running=len(nodes), nodes=dict.fromkeys(nodes, 1))
+    place, ratios = Placement("only", chips, len(nodes)), {"exposed_communication": 0.01}
+    return running(place, 80.0 * chips, name, made, pools=only(0), ratios=ratios, revisions={1: child})
+
+
+@pytest.mark.parametrize(
+    ("givers", "gives"),
+    [
+        ([on_nodes("one", 8, "node-0"), on_nodes("two", 8, "node-1")], set()),
+        ([on_nodes("one", 16, "node-0", "node-1")], {"one"}),
+    ],
+    ids=["halves-of-two-nodes", "a-whole-node"],
+)
+def test_nobody_gives_chips_on_which_the_pods_of_others_find_no_room(givers: list[Job], gives: set[str]) -> None:
+    """Four chips of each of two nodes are no room for a pod of eight."""
+    pools = {"only": pool("only", A100_CHIP, 2.0, total=16, free=0, per_node=8)}
+    made = plan(fleet([*givers, new(8)], pools, FREE), allocator=FleetAllocator())
+    assert made.allocation.choice.failure is None
+    moved = {key.name for key, one in made.assessments.items() if one.decision.action in MIGRATING_ACTIONS}
+    assert moved == gives
 
 
 def just_started() -> Job:

@@ -96,6 +96,8 @@ class AllocationProblem:
     """Which of its offers a job could have now, were it to ask alone."""
     forbidden: Callable[[Ask, int], Limit | None] = lambda ask, offer: None
     """Why a job may not have an offer now, whatever others get; None where it may."""
+    lacking: Callable[[Mapping[JobKey, Placement]], frozenset[JobKey]] = lambda changes: frozenset()
+    """Of jobs that get something else than they have, those whose pods would find no nodes, were all carried out."""
 
 
 class Grant(NamedTuple):

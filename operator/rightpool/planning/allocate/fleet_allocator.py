@@ -6,14 +6,20 @@ jobs that start and moves that save, at once: somebody gets its second choice wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.allocator import AllocationProblem, Ask, Choice, Grant, MarketMembers
 from rightpool.planning.allocate.greedy import GreedyAllocator, greedy_turn
 from rightpool.planning.allocate.market import Market
 from rightpool.planning.allocate.share_out import SharedOut, shared_out
+
+# Plans that are made, each without what did not fit the nodes in those before; from the second number on, without all
+# that such a job could have had.
+_PLANS: Final = 12
+_OF_PLACES: Final = 4
 
 
 class FleetAllocator:
@@ -40,10 +46,30 @@ class FleetAllocator:
         first = [ask for ask in asks if ask.key not in keys]
         free = _left(problem, first)
         chips = {pool: free[pool] + members.chips.get(pool, 0) for pool in sorted(free)}
-        plan = shared_out(Market(members.places, members.stakes, chips), {} if before is None else before.prices)
+        members, plan = _placeable(problem, members, chips, {} if before is None else before.prices)
         prices = {pool: price for pool, price in plan.prices.items() if price > 0.0}
         late = (Grant(ask.key, place) for ask in asks if ask.key in keys and (place := _spare(ask, plan)) is not None)
         return Choice((*(Grant(ask.key) for ask in first), *_changes(members, plan), *late), prices)
+
+
+def _placeable(
+    problem: AllocationProblem, members: MarketMembers, chips: Mapping[str, int], prices: Mapping[str, float]
+) -> tuple[MarketMembers, SharedOut]:
+    """The plan whose pods all find nodes, and its members: without what would find none. Nobody gives chips away with
+    which nothing can be done."""
+    for number in range(_PLANS):
+        plan = shared_out(Market(members.places, members.stakes, chips), prices)
+        lacking = problem.lacking({grant.key: grant.place for grant in _changes(members, plan) if grant.place})
+        if not lacking.intersection(plan.places):
+            return members, plan
+        stakes = (
+            stake.without(members.places, plan.places[stake.key] if number < _OF_PLACES else None)
+            if stake.key in lacking
+            else stake
+            for stake in members.stakes
+        )
+        members, prices = members._replace(stakes=tuple(stake for stake in stakes if len(stake.places))), plan.prices
+    raise RuntimeError(f"after {_PLANS} plans pods would still find no nodes")
 
 
 def _changes(members: MarketMembers, plan: SharedOut) -> list[Grant]:
@@ -58,7 +84,7 @@ def _changes(members: MarketMembers, plan: SharedOut) -> list[Grant]:
 
 def _spare(ask: Ask, plan: SharedOut) -> Placement | None:
     """What the plan leaves of what a job wants that gets nothing else by it: what nobody else wants."""
-    place, revision = plan.places[ask.key], ask.job.state.revision
+    place, revision = plan.places.get(ask.key), ask.job.state.revision
     if place is not None and (revision is None or place != revision.placement):
         return None
     return next((offer for offer in ask.offers if not plan.prices[offer.pool]), None)

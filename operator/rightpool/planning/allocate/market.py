@@ -6,7 +6,7 @@ Rows of options, those of one job together, jobs in the order of their keys: not
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -49,9 +49,24 @@ class Stake:
     changes: float = 0.0
     """How often it was moved or resized, the less the longer ago."""
 
+    def without(self, places: Sequence[Placement], refused: Placement | None) -> Stake:
+        """The same without what needs as many pods as large as a place that can't be had; None: without anything but
+        where it is. places: those of the market."""
+        keeps = [
+            number == self.here or (refused is not None and not _needs_as_much(places[number], refused))
+            for number in self.places.tolist()
+        ]
+        columns = {name: getattr(self, name)[keeps] for name in ("places", "rates", "prices", "left")}
+        return replace(self, **columns)
+
     def place_among(self, places: Sequence[Placement]) -> Placement | None:
         """Where it is, of the market's placements."""
         return None if self.here == NOTHING else places[self.here]
+
+
+def _needs_as_much(place: Placement, other: Placement) -> bool:
+    large = place.chips_per_replica >= other.chips_per_replica and place.chips >= other.chips
+    return place.pool == other.pool and large
 
 
 class Market:

@@ -77,6 +77,18 @@ def members_of(
     return book.made()
 
 
+def lacking_nodes(changes: Mapping[JobKey, Placement], fleet: Fleet, room: Room) -> frozenset[JobKey]:
+    """Of jobs that get something else than they have, those whose pods would find no nodes, were all carried out, and
+    all that moves under way are about to leave free."""
+    found: list[tuple[Job, Placement | None]] = [(fleet.jobs[key], place) for key, place in changes.items()]
+    for job in fleet.jobs.values():
+        migration = job.state.migration
+        if migration is not None and _leaves_for_good(job):
+            there = migration.target.placement
+            found.append((job, there if there.pool == migration.source.placement.pool else None))
+    return room.lacking(found)
+
+
 def gives_way(job: Job, assessment: Assessment, fleet: Fleet) -> bool:
     """Whether the fleet may move a job that runs for others: its user lets it, it can save, and no target of it ends
     with a number that a plan of others does not know."""
@@ -119,6 +131,14 @@ def _wished(ask: Ask, could: list[int], fits: Sequence[bool], policy: PlacementP
 _LEAVES: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING})
 
 
+def _leaves_for_good(job: Job) -> bool:
+    """Whether a move under way is about to leave chips to others."""
+    migration = job.state.migration
+    if migration is None or migration.without_return is None or migration.rolling_back:
+        return False
+    return migration.phase in _LEAVES and job.revision(migration.source.revision).active > 0
+
+
 class _Book:
     """Members in the making."""
 
@@ -140,10 +160,8 @@ class _Book:
     def add_leaving(self, job: Job) -> None:
         """Chips that a move under way is about to leave for good."""
         migration = job.state.migration
-        if migration is None or migration.without_return is None or migration.rolling_back:
-            return
-        here, there = migration.source.placement, migration.target.placement
-        if migration.phase in _LEAVES and job.revision(migration.source.revision).active:
+        if migration is not None and _leaves_for_good(job):
+            here, there = migration.source.placement, migration.target.placement
             chips = here.chips - (there.chips if there.pool == here.pool else 0)
             self._chips[here.pool] = self._chips.get(here.pool, 0) + max(chips, 0)
 

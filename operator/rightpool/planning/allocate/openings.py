@@ -56,6 +56,16 @@ class Openings:
         self._counts: dict[_Kinds, dict[int, int]] = {}
         self._pods: dict[tuple[int, _Kinds], int] = {}
 
+    def copy(self) -> Openings:
+        """The same, to be used up by itself."""
+        other = object.__new__(Openings)
+        other.unit, other.whole, other._fresh, other._made = self.unit, self.whole, self._fresh, self._made
+        other._free, other._kind, other._suitable = dict(self._free), dict(self._kind), dict(self._suitable)
+        other._numbers, other._kinds = dict(self._numbers), list(self._kinds)
+        other._by_free = {free: list(names) for free, names in self._by_free.items()}
+        other._counts, other._pods = {}, {}
+        return other
+
     def free(self) -> dict[str, int]:
         """Free chips by node; those of nodes that can be added under `+`."""
         found = {name: chips for name, chips in self._free.items() if chips}
@@ -116,8 +126,12 @@ class Openings:
         return kept
 
     def give(self, taken: Mapping[str, int]) -> None:
-        """Give back what `take` or `keep` has used up."""
+        """Give back what `take` or `keep` has used up, or what pods hold. Of nodes without free chips nothing else is
+        known."""
         for name, chips in taken.items():
+            if name not in self._kind:
+                self._kind[name] = self._number(None)
+                self._forget()
             self._set(name, self._free.get(name, 0) + chips)
 
     def spread(self, chips: int) -> dict[str, int]:
@@ -144,10 +158,13 @@ class Openings:
             self._numbers[kind] = len(self._kinds)
             self._kinds.append(kind)
             if added:  # what was counted without it
-                self._suitable.clear()
-                self._counts.clear()
-                self._pods.clear()
+                self._forget()
         return self._numbers[kind]
+
+    def _forget(self) -> None:
+        self._suitable.clear()
+        self._counts.clear()
+        self._pods.clear()
 
     def _suiting(self, needs: NodeNeeds) -> _Kinds:
         """The kinds of nodes that have what is needed. Of what is not known everything is."""

@@ -144,6 +144,36 @@ class Room:
         self.take(job, target)
         self._kept[target.pool] = (key, openings.keep(len(kept), {}, NO_NEEDS, frozenset(kept)))
 
+    def lacking(self, changes: Sequence[tuple[Job, Placement | None]]) -> frozenset[JobKey]:
+        """Who of them would find no nodes, were all of it carried out at once: chips that several leave on several
+        nodes are no room for one large pod. Who stays in its pool stays on its nodes; large pods come first. None: the
+        job leaves, and what it gets has been promised to it."""
+        there: dict[str, Openings] = {}
+        for name in {place.pool for _, place in changes if place is not None}:
+            known = self._of(name)
+            if known is not None:
+                there[name] = known.copy()
+        own: dict[JobKey, dict[str, int]] = {}
+        for job, _ in changes:
+            here = _leaves(job)
+            if here is not None and here in there:
+                own[job.key] = _held(job, here, there[here])
+                there[here].give(own[job.key])
+        found = set[JobKey]()
+        placed = [(job, place) for job, place in changes if place is not None]
+        for job, place in sorted(placed, key=lambda one: _order(*one)):
+            if place.pool not in there:
+                found.add(job.key)
+                continue
+            openings, pool = there[place.pool], self._pools[place.pool]
+            (pods, each), needs = _in_units(pool, place), _needs(job, pool)
+            if openings.pods(each, needs) < pods:
+                found.add(job.key)
+                continue
+            stays = _leaves(job) == place.pool
+            openings.take(pods, each, needs, dict.fromkeys(own[job.key], 0) if stays else None)
+        return frozenset(found)
+
     # --- one job -----------------------------------------------------------------------------------------------------
 
     def _asked(self, job: Job, places: Sequence[Placement], *, kept: bool) -> tuple[bool, ...]:
@@ -226,6 +256,18 @@ def reservation(job: Job) -> tuple[Placement, ...]:
         if there is None or there.chips < left.chips:
             due[left.pool] = left
     return tuple(due.values())
+
+
+def _leaves(job: Job) -> str | None:
+    """The pool whose chips a job gives up where it gets others; None where it has none."""
+    state = job.state
+    if state.migration is not None:
+        return state.migration.source.placement.pool
+    return None if state.revision is None else state.revision.placement.pool
+
+
+def _order(job: Job, place: Placement) -> tuple[bool, int, JobKey]:
+    return _leaves(job) != place.pool, -place.chips_per_replica, job.key
 
 
 def holds_source(migration: Migration) -> bool:

@@ -27,7 +27,7 @@ from rightpool.planning.allocate.limits import (
     job_limit,
     save_limit,
 )
-from rightpool.planning.allocate.members import members_of
+from rightpool.planning.allocate.members import lacking_nodes, members_of
 from rightpool.planning.allocate.room import NO_NODES, Nodes, Room
 from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.jobs.fleet import Fleet
@@ -129,6 +129,7 @@ class _Settlement:
             lambda: members_of(asks.values(), self.alone, fleet, room, self._forbidden),
             lambda ask: room.fits(ask.job, ask.offers),
             self._forbidden,
+            lambda changes: lacking_nodes(changes, fleet, room),
         )
         choice = allocator.share(problem, None if self.previous is None else self.previous.choice)
         changed = self._settled(problem, choice)
@@ -390,11 +391,8 @@ class _Settlement:
         known = None if before is None else before.decision.evidence
         if before is not None and isinstance(known, Held) and known.limit == limit and known.decision is decision:
             return before
-        held = Held(limit, decision)
-        return replace(
-            assessment,
-            decision=Decision(Action.HOLD, limit.reason, decision.candidate, decision.purpose, held),
-        )
+        held = Decision(Action.HOLD, limit.reason, decision.candidate, decision.purpose, Held(limit, decision))
+        return replace(assessment, decision=held)
 
     def _kept(self, key: JobKey, assessment: Assessment) -> Assessment:
         """The very object of the last cycle where nothing of it has changed, so that readers need not compare it."""
