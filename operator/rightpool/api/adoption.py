@@ -7,8 +7,10 @@ from pydantic import Field
 from rightpool.api.choices import AdoptionChange
 from rightpool.api.model import ApiModel
 from rightpool.api.rules import Rule, validations
+from rightpool.api.wording import brief
 
 MAX_OBJECT_NAME = 253
+MAX_SHOWN = 40
 
 
 class WorkloadRef(ApiModel):
@@ -32,8 +34,8 @@ class WorkloadRef(ApiModel):
     """Its name."""
 
     def __str__(self) -> str:
-        """As messages name it, such as Job train."""
-        return f"{self.kind} {self.name}"
+        """As messages name it, such as Job train; they have no room for a name of 253 characters."""
+        return f"{brief(self.kind, MAX_SHOWN)} {brief(self.name, MAX_SHOWN)}"
 
 
 class Adoption(ApiModel):

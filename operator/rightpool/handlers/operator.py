@@ -31,7 +31,7 @@ EXIT_SECONDS: Final = 20.0  # after that kopf kills the process; all our own tim
 END_SECONDS: Final = 3.0  # for kopf to end by itself
 DISCOVERY_SECONDS: Final = 2.0  # between two requests for the served resources
 GUARD_SECONDS: Final = 1.0
-INSTALLED_SECONDS: Final = 60.0  # between two looks for kinds of children that were not installed
+INSTALLED_SECONDS: Final = 20.0  # between two looks for kinds of children that are installed, or removed
 BACKOFF_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 logger = logging.getLogger(__name__)
@@ -198,9 +198,10 @@ async def _watch(operator: Operator, settings: OperatorSettings, stop: asyncio.E
 
 
 async def _outdated(operator: Operator, stop: asyncio.Event) -> str:
-    """Wait until a watch is closed and not requested again, or a kind that was turned off is installed; then stop kopf.
-    Returns the problem."""
+    """Wait until a watch is closed and not requested again, or a kind that was turned off is installed, or one that was
+    not is removed; then stop kopf. Returns the problem."""
     loop = asyncio.get_running_loop()
+    removed: str | None = None
     problem, looked_at = None, loop.time()
     while (problem := problem or operator.watches.abandoned()) is None:
         await asyncio.sleep(GUARD_SECONDS)
@@ -208,6 +209,9 @@ async def _outdated(operator: Operator, stop: asyncio.Event) -> str:
             looked_at = loop.time()
             with suppress(ClusterError):
                 problem = await loop.run_in_executor(None, operator.installed)
+                before, removed = removed, await loop.run_in_executor(None, operator.removed)
+                # An API server that starts may not serve yet what it has.
+                problem = problem or (removed if removed == before else None)
     logger.error("%s; the operator ends, to be started again", problem)
     stop.set()
     return problem

@@ -181,6 +181,12 @@ class Operator:
         kinds = [resource.kind for resource in off if not unserved(self._client, (resource,))]
         return f"{' and '.join(kinds)} is installed by now" if kinds else None
 
+    def removed(self) -> str | None:
+        """That a kind which is watched is not installed any more; None where all are. Raises ClusterError."""
+        on = [resource for resource in optional_resources() if resource in self.store.watched]
+        kinds = [resource.kind for resource in on if unserved(self._client, (resource,))]
+        return f"{' and '.join(kinds)} is not installed any more" if kinds else None
+
     def dead(self) -> str | None:
         """Why the process has to be restarted; None if it has not. For the liveness probe."""
         return self._health.problem() or self.watches.abandoned()

@@ -87,6 +87,11 @@ class ApiServer:
         """It is served from now on."""
         self.served = (*self.served, resource)
 
+    def remove(self, resource: Resource) -> None:
+        """It is not served any more, and its watches end."""
+        self.served = tuple(one for one in self.served if one != resource)
+        self.end_watches()
+
     def end_watches(self) -> None:
         """Every watch is cut off."""
         self._loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._streams])

@@ -201,6 +201,23 @@ async def test_the_operator_ends_to_be_started_anew_when_a_kind_is_installed(
         assert running.task.result() == "Widget is installed by now"
 
 
+async def test_a_kind_that_is_removed_does_not_stop_the_rest(
+    server: ApiServer, run: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its watch nothing is decided: the operator is started anew, without the kind."""
+    monkeypatch.setitem(KINDS, "widget", WidgetKind())
+    monkeypatch.setattr(start, "INSTALLED_SECONDS", 0.1)
+    monkeypatch.setattr(start, "GUARD_SECONDS", 0.1)
+    server.install(WIDGETS)
+    async with run() as running:
+        await eventually(running.ready, "ready")
+        server.remove(WIDGETS)
+        await eventually(running.task.done, "it ends")
+        assert running.task.result() == "Widget is not installed any more"
+    async with run() as running:
+        await eventually(running.ready, "ready without it")
+
+
 async def test_an_operator_without_all_watches_ends_with_a_message(
     server: ApiServer, run: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from rightpool.api.adoption import WorkloadRef
 from rightpool.api.conditions import Reason
 from rightpool.api.kubernetes import Resource
+from rightpool.api.wording import brief
 from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import NotFound
 from rightpool.contract import ANNOTATION_ADOPTED_BY, FIELD_MANAGER, LABEL_JOB
@@ -29,6 +30,7 @@ from rightpool.workloads.template import InvalidTemplate
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 15.0  # between two looks for an object that can't be adopted
+_LONGEST: Final = 47  # characters of a kind and a name in a message
 _NO_REVISION: Final = 0  # a refusal is of the object, whatever Revision it is
 
 
@@ -74,7 +76,8 @@ class Adopter:
         """The object that may be adopted."""
         kind = kind_named(ref.api_version, ref.kind)
         if kind is None:
-            message = f"workloadRef: {ref.kind} of {ref.api_version} can't be adopted, {adoptable_text()} can"
+            kinds = f"{brief(ref.kind, _LONGEST)} of {brief(ref.api_version, _LONGEST)}"
+            message = f"workloadRef: {kinds} can't be adopted, {adoptable_text()} can"
             raise _Refused(Reason.WORKLOAD_NOT_ADOPTABLE, message)
         if kind.resource not in self._store.watched:
             name = f"{kind.resource.plural}.{kind.resource.group}"
@@ -82,7 +85,9 @@ class Adopter:
         try:
             body = self._client.get(kind.resource, ref.name, job.key.namespace)
         except NotFound:
-            message = f"{ref} is not in namespace {job.key.namespace}: create it, or delete this ProfiledJob"
+            message = (
+                f"{ref} is not in namespace {brief(job.key.namespace, _LONGEST)}: create it, or delete this ProfiledJob"
+            )
             raise _Refused(Reason.WORKLOAD_NOT_FOUND, message) from None
         self._check(job, ref, kind, body)
         return kind, body
@@ -120,8 +125,8 @@ def _other_adopter(store: Store, body: Mapping[str, Any], key: JobKey) -> str | 
 
 def controlled_text(name: str, owner: Mapping[str, Any]) -> str:
     """That the object is another one's."""
-    maker = f"{owner.get('kind')} {owner.get('name')}"
-    return f"{name} is made by {maker}, which would undo changes of it: adopt that instead"
+    maker = brief(f"{owner.get('kind')} {owner.get('name')}", _LONGEST)
+    return f"{brief(name, _LONGEST)} is made by {maker}, which would undo changes of it: adopt that instead"
 
 
 def mark(
