@@ -22,6 +22,7 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from benchmarks import bars
+from benchmarks.adopted_fleet import EVERY, Adoption, pods
 from benchmarks.bars import Bar
 from benchmarks.synthetic_fleet import Body, SyntheticJob, nodes, pools, synthetic_jobs
 from rightpool.api.kubernetes import JOBS, Resource
@@ -31,6 +32,7 @@ from rightpool.cluster.client import Listing
 from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, PODS, PROFILED_JOBS
 from rightpool.hardware.catalog import load_catalog
+from rightpool.hardware.pool import Pool
 from rightpool.profiles.sample import Sample
 from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.adopt_labels import AdoptLabels
@@ -100,6 +102,7 @@ class Cluster:
         # In a file: an API server would have the objects, and not the process that is measured.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._places: dict[str, tuple[int, int]] = {}
+        self.pools: Mapping[str, Pool] = {}
 
     def held_for(self, seconds: float) -> bool:
         """The Lease is never taken away."""
@@ -152,11 +155,11 @@ class Cluster:
         return answer
 
     def create(self, resource: Resource, body: Body) -> Body:
-        """An Event."""
+        """An Event, or the PodTemplate of an adopted object."""
         if resource == CONFIG_MAPS:
             return self.replace(resource, body)
         self.writes += 1
-        return body
+        return {**body, "metadata": {"uid": "made", **body["metadata"]}}
 
     def replace(self, resource: Resource, body: Body) -> Body:
         """The books of a namespace, which are no write about a job."""
@@ -166,9 +169,14 @@ class Cluster:
         """No books are stored yet."""
         return []
 
-    def pages(self, *_: Any, **__: Any) -> Iterator[Listing]:
-        """Nobody else has pods."""
-        yield from ()
+    def pages(
+        self, resource: Resource, namespace: str | None = None, *, labels: str | None = None, fields: str | None = None
+    ) -> Iterator[Listing]:
+        """Nobody else has pods but adopted objects."""
+        if resource is PODS and labels is not None:
+            with METER.paused():
+                text = to_json([*pods(labels, self.pools)])
+            yield Listing(from_json(text), "1", "")
 
 
 class Readings:
@@ -182,13 +190,20 @@ class Readings:
         return TelemetryReading(samples)
 
 
-def filled(cluster: Cluster, count: int, now: float, machines: Sequence[Body] | None = None) -> Store:
-    """A store with the whole fleet in it. machines: its nodes, where they are not all."""
+def filled(
+    cluster: Cluster, count: int, now: float, machines: Sequence[Body] | None = None, *, adopted: bool = False
+) -> Store:
+    """A store with the whole fleet in it. machines: its nodes, where they are not all. adopted: whether every third job
+    names an object of somebody else's."""
     machines = nodes() if machines is None else machines
     store, children, found = Store(), Children("rightpool-profiler:dev", bytes(32)), pools(machines)
     for node in machines:
         store.observe(NODES, None, cluster.put(NODES, node))
+    cluster.pools = found
     for member in synthetic_jobs(count):
+        if adopted and member.number % EVERY == 0:
+            _adopt(cluster, store, Adoption(member, member.pool(found)), now)
+            continue
         job = member.profiled_job()
         ref = member.first_revision(ProfiledJobSpec.model_validate(job["spec"]), found, now)
         stored = cluster.put(PROFILED_JOBS, {**job, "status": member.status(ref)})
@@ -198,6 +213,13 @@ def filled(cluster: Cluster, count: int, now: float, machines: Sequence[Body] | 
         for kind, body in ((PROFILED_JOBS, stored), (JOBS, child), (PODS, pod)):
             store.observe(kind, None, body)
     return store
+
+
+def _adopt(cluster: Cluster, store: Store, adoption: Adoption, now: float) -> None:
+    body = cluster.put(JOBS, adoption.object())
+    stored = cluster.put(PROFILED_JOBS, {**adoption.profiled_job(), "status": adoption.status(body, now)})
+    store.observe(PROFILED_JOBS, None, stored)
+    store.observe(JOBS, None, adoption.marked(body, stored))
 
 
 def planner_of(
@@ -218,8 +240,8 @@ def planner_of(
         fence=fence,
         executor=Executor(cluster, store, fence, children, admissions, sidecars, metrics, clock=lambda: clock["now"]),
         windows=RevisionWindows(reader or Readings(), patience=600.0),
-        members=Members(cluster, store, lambda: None),
-        adopt_labels=AdoptLabels(cluster, fence, store, recorder.post),
+        members=Members(cluster, store, lambda: None, lambda: clock["now"]),
+        adopt_labels=AdoptLabels(cluster, fence, store, recorder.post, clock=lambda: clock["now"]),
         usage=ChipUsage(cluster, interval=60.0),
         pool_publisher=PoolPublisher(cluster, store, statuses),
         policy_publisher=PolicyPublisher(statuses),
@@ -234,10 +256,10 @@ def planner_of(
     return Planner(parts, interval=INTERVAL, clock=lambda: clock["now"])
 
 
-def main(count: int, found: dict[Bar, float]) -> None:
-    """Print one row. found: gets the figures that have a bar."""
+def main(count: int, found: dict[Bar, float], *, adopted: bool = False) -> None:
+    """Print one row. found: gets the figures that have a bar. adopted: whether every third job is adopted."""
     cluster, clock = Cluster(), {"now": time.time()}
-    store = filled(cluster, count, clock["now"])
+    store = filled(cluster, count, clock["now"], adopted=adopted)
     planner = planner_of(cluster, store, clock)
     first = settle(planner, cluster, clock)
     spent, writes = cycles(planner, cluster, clock, STEADY)
@@ -279,7 +301,8 @@ def settle(planner: Planner, cluster: Cluster, clock: dict[str, float]) -> float
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jobs", nargs="*", type=int, default=[1000, 10000], help="how many jobs, a row for each number")
-    sizes = parser.parse_args().jobs
+    parser.add_argument("--adopted", action="store_true", help="every third job names an object of somebody else's")
+    arguments = parser.parse_args()
     logging.disable(logging.WARNING)
     gc.set_threshold(50_000, 20, 100)  # as the operator does
     print(
@@ -288,8 +311,8 @@ if __name__ == "__main__":
     )
     print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     measured: dict[Bar, float] = {}
-    for size in sizes:
-        main(size, measured)
+    for size in arguments.jobs:
+        main(size, measured, adopted=arguments.adopted)
         gc.collect()
     print(bars.machine())
     if measured:

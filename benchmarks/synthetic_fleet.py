@@ -77,6 +77,16 @@ class SyntheticJob:
         kind, count = NODE_KINDS[self.number % 2]
         return kind.node_name(self.number // 16 % count)
 
+    def pool(self, pools: Mapping[str, Pool]) -> Pool:
+        """The pool of its node, of these."""
+        resource = "google.com/tpu" if self.on_tpu else "nvidia.com/gpu"
+        chip = "A10G" if self.number % 2 else "A100"
+        return next(
+            pool
+            for pool in pools.values()
+            if pool.resource_name == resource and (self.on_tpu or pool.accelerator.key.startswith(chip))
+        )
+
     def profiled_job(self) -> Body:
         """The ProfiledJob as its user writes it. Moves are only recommended, so that the fleet is static."""
         return {
@@ -109,13 +119,7 @@ class SyntheticJob:
 
     def first_revision(self, spec: ProfiledJobSpec, pools: Mapping[str, Pool], now: float) -> Revision:
         """Its first Revision, created an hour ago."""
-        resource = "google.com/tpu" if self.on_tpu else "nvidia.com/gpu"
-        chip = "A10G" if self.number % 2 else "A100"
-        pool = next(
-            pool
-            for pool in pools.values()
-            if pool.resource_name == resource and (self.on_tpu or pool.accelerator.key.startswith(chip))
-        )
+        pool = self.pool(pools)
         digest = workload_hash(pod_sets_of(spec.workload))
         placement = Placement(pool.name, self.chips, 1)
         return Revision(1, placement, digest, self.chips, 1, now - 3600.0, pool.price.hourly(placement), now - 3600.0)
