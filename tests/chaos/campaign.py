@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from devcluster import cluster as clusters
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
 from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
-from tests.chaos import faults_cluster, faults_jobs, faults_operators
+from tests.chaos import faults_cluster, faults_jobs, faults_objects, faults_operators
 from tests.chaos.components import Components
 from tests.chaos.context import Fault, FaultContext, NotApplicable
 from tests.chaos.environment import SYSTEM, TENANTS, Environment, persistently
@@ -26,7 +27,12 @@ from tests.chaos.prometheus_proxy import PrometheusProxy
 from tests.chaos.stream import Stream
 from tests.patience import PATIENCE
 
-FAULTS: tuple[Fault, ...] = (*faults_operators.FAULTS, *faults_cluster.FAULTS, *faults_jobs.FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *faults_operators.FAULTS,
+    *faults_cluster.FAULTS,
+    *faults_jobs.FAULTS,
+    *faults_objects.FAULTS,
+)
 LIMIT_SECONDS = 180.0
 SETTLE_LIMIT_SECONDS = PATIENCE
 SETTLED_SECONDS = 3.0
@@ -201,6 +207,9 @@ class Campaign:
                 settled_since = settled_since or time.monotonic()
                 if time.monotonic() - settled_since > SETTLED_SECONDS:
                     self.report.settled_after = settled_since - began
+                    for invariant, body, message in self.context.checker.objects.lost():
+                        about = f"{body['metadata']['namespace']}/{body['metadata']['name']}"
+                        self.context.checker.violations.append(Violation(invariant, about, message))
                     return
         for violation in self.context.checker.lasting():
             self.context.checker.violations.append(violation)
@@ -255,17 +264,20 @@ class Campaign:
         client = self.context.client
         for namespace in TENANTS:
             for body in client.list_all(PROFILED_JOBS, namespace):
-                persistently(lambda body=body: self._remove(body))  # type: ignore[misc]
+                persistently(lambda body=body: self._remove(PROFILED_JOBS, body))  # type: ignore[misc]
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and (
             client.list_all(PROFILED_JOBS) or client.list_all(PODS, labels=LABEL_JOB)
         ):
             time.sleep(0.5)
+        for namespace in TENANTS:
+            for body in client.list_all(JOBS, namespace):  # users' own stay where their ProfiledJobs go
+                persistently(lambda body=body: self._remove(JOBS, body))  # type: ignore[misc]
 
-    def _remove(self, body: dict[str, dict[str, str]]) -> None:
+    def _remove(self, resource: Resource, body: dict[str, dict[str, str]]) -> None:
         about = body["metadata"]
         try:
-            self.context.client.delete(PROFILED_JOBS, about["name"], about["namespace"], propagation="Background")
+            self.context.client.delete(resource, about["name"], about["namespace"], propagation="Background")
         except NotFound:
             pass
 

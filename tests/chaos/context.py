@@ -18,7 +18,7 @@ from rightpool.contract import LABEL_JOB
 from tests.chaos.components import Components
 from tests.chaos.environment import Environment
 from tests.chaos.invariants import Checker
-from tests.chaos.jobs import Slot, spec_of
+from tests.chaos.jobs import Slot, object_of, spec_of
 from tests.chaos.leadership import Leadership
 from tests.chaos.operators import ProcessPool, Replica
 from tests.chaos.prometheus_proxy import PrometheusProxy
@@ -27,6 +27,7 @@ Body = dict[str, Any]
 Repair = Callable[[], None]
 T = TypeVar("T")
 REPLICAS: Final = ("a", "b")
+_OF_JOB: Final = "batch.kubernetes.io/job-name"
 SETTLE_SECONDS: Final = 8.0
 
 
@@ -116,17 +117,37 @@ class FaultContext:
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
-    def pick(self, *, real: bool | None = None) -> Slot:
-        """A random slot."""
-        return self.rng.choice([slot for slot in self.slots if real is None or slot.real is real])
+    def pick(self, *, real: bool | None = None, adopted: bool | None = False) -> Slot:
+        """A random slot. None: whether it is so or not."""
+        asked = ((real, "real"), (adopted, "adopted"))
+        wanted = {name: value for value, name in asked if value is not None}
+        return self.rng.choice([s for s in self.slots if all(getattr(s, name) is v for name, v in wanted.items())])
 
     def create(self, slot: Slot) -> None:
-        """Create the job of a slot, unless it exists."""
+        """Create the job of a slot, unless it exists, and the object that it adopts."""
+        if slot.adopted:
+            self._create_object(slot)
         body = {"metadata": {"name": slot.name, "namespace": slot.namespace}, "spec": spec_of(slot, self.rng)}
         try:
             self.client.create(PROFILED_JOBS, body)
         except AlreadyExists:
             pass
+
+    def _create_object(self, slot: Slot) -> None:
+        about = {"name": slot.name, "namespace": slot.namespace}
+        try:
+            made = self.client.create(JOBS, {"metadata": about, "spec": object_of(slot, self.rng)})
+        except AlreadyExists:
+            return
+        self.checker.objects.wrote(made)
+
+    def object(self, slot: Slot) -> Body:
+        """What a user has made himself, which the slot's job adopts."""
+        try:
+            body: Body = self.client.get(JOBS, slot.name, slot.namespace)
+        except NotFound as error:
+            raise NotApplicable(f"the object of {slot} is not there") from error
+        return body
 
     def job(self, slot: Slot) -> Body:
         """The ProfiledJob of a slot."""
@@ -150,7 +171,7 @@ class FaultContext:
 
     def pods(self, slot: Slot) -> list[Body]:
         """The pods of a job that have not ended."""
-        selector = f"{LABEL_JOB}={slot.name}"
+        selector = f"{_OF_JOB if slot.adopted else LABEL_JOB}={slot.name}"
         pods: list[Body] = self.client.list_all(PODS, slot.namespace, labels=selector)
         return [pod for pod in pods if pod["status"].get("phase") in ("Pending", "Running")]
 

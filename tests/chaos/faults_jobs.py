@@ -21,14 +21,14 @@ POD_STATUS: Final = "status"
 
 def pod_evicted(context: FaultContext) -> None:
     """A pod is deleted with its grace period."""
-    slot = context.pick()
+    slot = context.pick(adopted=None)
     pod = context.choose(context.pods(slot))
     _delete(context, PODS, pod)
 
 
 def pods_deleted_by_force(context: FaultContext) -> None:
     """All pods of a job are deleted without a grace period."""
-    slot = context.pick()
+    slot = context.pick(adopted=None)
     for pod in context.pods(slot):
         path = PODS.path(slot.namespace, pod["metadata"]["name"])
         try:
@@ -119,7 +119,8 @@ def resized(context: FaultContext) -> None:
 def pools_swapped(context: FaultContext) -> None:
     """The user changes the allowed pools: the job may have to move."""
     allow = context.rng.choice([["a100"], ["a10g"], ["a100", "a10g"]])
-    context.edit(context.pick(real=False), lambda body: body["spec"]["placement"]["pools"].update(allow=allow))
+    slot = context.pick(real=False, adopted=None)
+    context.edit(slot, lambda body: body["spec"]["placement"]["pools"].update(allow=allow))
 
 
 def suspended(context: FaultContext) -> tuple[float, Repair]:
@@ -131,14 +132,14 @@ def suspended(context: FaultContext) -> tuple[float, Repair]:
 
 def deleted(context: FaultContext) -> tuple[float, Repair]:
     """Deleted, and created again after a while."""
-    slot = context.pick()
+    slot = context.pick(adopted=None)
     _remove(context, slot)
     return context.rng.uniform(1, 10), lambda: context.create(slot)
 
 
 def replaced(context: FaultContext) -> None:
     """Deleted and created again under the same name at once, while the old pods still terminate."""
-    slot = context.pick()
+    slot = context.pick(adopted=None)
     _remove(context, slot)
     context.create(slot)
 
@@ -207,7 +208,7 @@ def oversized_annotations(context: FaultContext) -> None:
     def change(body: Body) -> None:
         body["metadata"].setdefault("annotations", {}).update(junk)
 
-    context.edit(context.pick(), change)
+    context.edit(context.pick(adopted=None), change)
 
 
 def large_template(context: FaultContext) -> tuple[float, Repair]:

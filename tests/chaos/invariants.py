@@ -13,6 +13,7 @@ Checked for how long they last, counted only while an operator can act (`tick`):
     orphan             the owner of a child, pod or Service does not exist
     unreferenced       the status does not name a child
     no Revision        a job that should run has no child
+Of adopted objects see adopted_objects.py.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from rightpool.api.ledger import MAX_HISTORY
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
 from rightpool.workloads.kinds.registry import kind_at
+from tests.chaos.adopted_objects import AdoptedObjects
 from tests.chaos.stream import StreamEvent
 
 Body = Mapping[str, Any]
@@ -74,6 +76,8 @@ class Checker:
     events: int = 0
     written_at: float = float("-inf")
     """Monotonic seconds at which the last status that an operator wrote arrived."""
+    objects: AdoptedObjects = field(default_factory=AdoptedObjects)
+    """Those that users have made themselves."""
     _jobs: dict[str, Body] = field(default_factory=dict)  # ProfiledJobs by uid
     _children: dict[str, Body] = field(default_factory=dict)
     _pods: dict[Key, dict[str, Body]] = field(default_factory=lambda: defaultdict(dict))
@@ -90,7 +94,10 @@ class Checker:
         elif event.resource is PODS:
             self._pod(event)
         elif kind_at(event.resource) is not None and LABEL_REVISION in (event.body["metadata"].get("labels") or {}):
-            self._child(event)  # an adopted object is no child: each of its Revisions is a state of it
+            self._child(event)
+        elif kind_at(event.resource) is not None:  # no child: each of its Revisions is a state of it
+            for invariant, body, message in self.objects.observe(event.kind, event.body):
+                self._report(invariant, body, message)
         elif event.resource is SERVICES:
             self._keep(self._services, event)
 
@@ -168,7 +175,8 @@ class Checker:
         if _spent(new) < _spent(old):
             self._report("money", body, f"spent went from {_spent(old)} to {_spent(new)}")
         before, after = _number(old), _number(new)
-        if before is not None and (after is None or after < before):
+        lower = before is not None and (after is None or after < before)
+        if lower and "workloadRef" not in body["spec"]:  # an adopted object that was not changed is what it was
             self._report("revision", body, f"the placement went from r{before} to r{after}")
         for kind in ("Completed", "Failed"):
             if _is_true(old, kind) and not _is_true(new, kind):
@@ -226,6 +234,8 @@ class Checker:
 
     def _lasting(self) -> Iterator[tuple[str, str, Violation]]:
         """Kind, uid and violation of every state that must not last."""
+        for uid, (invariant, body, message) in self.objects.lasting():
+            yield invariant, uid, Violation(invariant, _about(body), message)
         kinds = (("child", self._children), ("Service", self._services), ("pod", self._all_pods()))
         for what, objects in kinds:
             for uid, body in objects.items():

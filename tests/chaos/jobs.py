@@ -1,4 +1,5 @@
-"""The jobs of a campaign: simulated ones that replay measurements, and real containers that only wait."""
+"""The jobs of a campaign: simulated ones that replay measurements, of which a third are objects of users' that are
+adopted, and real containers that only wait."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import random
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.chaos.environment import TENANTS
+from rightpool.api.kubernetes import JOBS
+from tests.chaos.environment import POOLS, TENANTS
 
 Body = dict[str, Any]
 SIMULATION: Final = "simulation.rightpool.dev/"
@@ -20,6 +22,7 @@ class Slot:
     namespace: str
     name: str
     real: bool
+    adopted: bool = False
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -27,14 +30,32 @@ class Slot:
 
 def slots(count: int, real: int = 2) -> list[Slot]:
     """`count` slots over all tenants, the last `real` of them with real containers."""
-    return [
-        Slot(
-            TENANTS[index % len(TENANTS)],
-            f"{'real' if index >= count - real else 'job'}-{index:03}",
-            index >= count - real,
-        )
-        for index in range(count)
-    ]
+    return [_slot(index, index >= count - real) for index in range(count)]
+
+
+def _slot(index: int, real: bool) -> Slot:
+    adopted = not real and index // len(TENANTS) % 3 == 0  # in each tenant every third
+    kind = "real" if real else "own" if adopted else "job"
+    return Slot(TENANTS[index % len(TENANTS)], f"{kind}-{index:03}", real, adopted)
+
+
+def object_of(slot: Slot, rng: random.Random) -> Body:
+    """The Job that a user makes himself, with a place of his own choice."""
+    pool, pods = rng.choice(["a100", "a10g"]), rng.choice([1, 1, 2])
+    container = {"name": "trainer", "image": "example.com/trainer:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    pod = {
+        "nodeSelector": dict(POOLS[pool]["nodeSelector"]),
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "restartPolicy": "Never",
+        "containers": [container],
+    }
+    return {
+        "parallelism": pods,
+        "completions": pods,
+        "completionMode": "Indexed",
+        "backoffLimit": 1_000_000,
+        "template": {"metadata": {"annotations": _play(rng)}, "spec": pod},
+    }
 
 
 def spec_of(slot: Slot, rng: random.Random) -> Body:
@@ -48,16 +69,18 @@ def spec_of(slot: Slot, rng: random.Random) -> Body:
             "checkpoint": {"mode": "None"},
             "profiling": {"mode": "Off"},
         }
+    if slot.adopted:
+        return {
+            "workloadRef": {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": slot.name},
+            "adoption": {"change": "Suspend"},
+            "placement": {"pools": {"allow": rng.choice([["a100"], ["a10g"]])}},
+            "checkpoint": {"mode": rng.choice(["None", "None", "Signal"]), "timeout": "4s"},
+            "profiling": {"interval": "1s", "window": "6s"},
+            "adaptation": {"cooldown": "2s", "maxMoves": 1000},
+        }
     replicas = rng.choice([1, 1, 2])
-    annotations = {
-        SIMULATION + "workload": rng.choice(WORKLOADS),
-        SIMULATION + "warm-up": "0s",
-        SIMULATION + "checkpoint-delay": "500ms",
-        SIMULATION + "start-delay": rng.choice(["200ms", "1s", "3s"]),
-        SIMULATION + "stop-delay": rng.choice(["100ms", "300ms", "2s"]),
-    }
     template = {
-        "metadata": {"annotations": annotations},
+        "metadata": {"annotations": _play(rng)},
         "spec": {"containers": [{"name": "trainer", "image": "example.com/trainer:1"}]},
     }
     return {
@@ -68,4 +91,14 @@ def spec_of(slot: Slot, rng: random.Random) -> Body:
         "checkpoint": {"mode": rng.choice(["Signal", "Signal", "Periodic", "None"]), "timeout": "4s"},
         "profiling": {"interval": "1s", "window": "6s"},
         "adaptation": {"cooldown": "2s", "maxMoves": 1000, "minSavings": "0.05"},
+    }
+
+
+def _play(rng: random.Random) -> dict[str, str]:
+    return {
+        SIMULATION + "workload": rng.choice(WORKLOADS),
+        SIMULATION + "warm-up": "0s",
+        SIMULATION + "checkpoint-delay": "500ms",
+        SIMULATION + "start-delay": rng.choice(["200ms", "1s", "3s"]),
+        SIMULATION + "stop-delay": rng.choice(["100ms", "300ms", "2s"]),
     }

@@ -89,7 +89,8 @@ class _Kind:
             changed=self._changed,
             seconds=WATCH_SECONDS,
             backoff=(RETRY_SECONDS,),
-            **({} if resource is PROFILED_JOBS else {"labelSelector": LABEL_JOB}),
+            # A Job loses our label when it is let go of, and is still there.
+            **({} if resource in (PROFILED_JOBS, JOBS) else {"labelSelector": LABEL_JOB}),
         )
 
     def _replaced(self, bodies: list[Body]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.ledger import MAX_HISTORY
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
+from rightpool.workloads.names import ANNOTATION_ORIGINAL
+from tests.chaos.adopted_objects import JOB
 from tests.chaos.invariants import Checker
 from tests.chaos.stream import StreamEvent
 
@@ -324,3 +327,73 @@ def test_the_last_status_that_was_written_is_known(feed: Feed) -> None:
     assert feed.checker.written_at == before, "a user's edit, and what a list tells, are no writes of a leader"
     feed(PROFILED_JOBS, job(ledgerCount=2))
     assert feed.checker.written_at > before
+
+
+# --- adopted objects -------------------------------------------------------------------------------------------------
+
+
+def own(pods: int = 1, *, suspend: bool = False, note: dict[str, Any] | None = None) -> Body:
+    """A Job that a user has made himself. note: fields that it had before the operator changed them."""
+    containers = [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
+    template = {"spec": {"nodeSelector": {"pool": "a"}, "containers": containers}}
+    spec = {"completions": pods, "parallelism": pods, "completionMode": "Indexed", "suspend": suspend}
+    about: Body = {"uid": "own", "namespace": "ns", "name": "own"}
+    body = {"metadata": about, "spec": {**spec, "template": template}}
+    if note is not None:
+        fields = {**JOB.adoption.settings(body), **note}
+        placement = {"pool": "a", "chips": 1, "replicas": 1, "capacity": "OnDemand"}
+        left = dict.fromkeys(fields, "")
+        original = {"placement": placement, "selector": {}, "fields": fields, "left": left}
+        about["annotations"] = {ANNOTATION_ORIGINAL: json.dumps(original)}
+    return body
+
+
+SIZES = ("/spec/completions", "/spec/parallelism")
+
+
+def adopting(feed: Feed) -> Feed:
+    feed.checker.objects.wrote(own())
+    return feed(JOBS, own(), "ADDED")
+
+
+def test_what_the_operator_does_to_an_object_violates_nothing() -> None:
+    feed = adopting(Feed())
+    feed(JOBS, own(suspend=True))(JOBS, own(3, note=dict.fromkeys(SIZES, 1)))(JOBS, own())
+    assert feed.checker.violations == [] == feed.checker.lasting() == [*feed.checker.objects.lost()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [own(3), own(3, note=dict.fromkeys(SIZES, 2)), {**own(), "spec": {**own()["spec"], "template": {"spec": {}}}}],
+    ids=["no note", "another note", "a template without its fields"],
+)
+def test_a_lost_field_is_found(body: Body) -> None:
+    feed = adopting(Feed())(JOBS, body)
+    assert [violation.invariant for violation in feed.checker.violations] == ["lost field"]
+
+
+def test_what_its_user_has_written_last_is_what_counts_in_the_end() -> None:
+    feed = adopting(Feed())
+    feed.checker.objects.wrote(own(2))
+    feed(JOBS, own(2))(JOBS, own())
+    assert feed.checker.violations == [], "an event may be of before"
+    assert [found[0] for found in feed.checker.objects.lost()] == ["lost edit"]
+
+
+def test_an_object_that_is_deleted_by_the_operator_is_found() -> None:
+    feed = adopting(Feed())
+    feed(JOBS, own(), "DELETED")
+    assert [violation.invariant for violation in feed.checker.violations] == ["deleted"]
+    allowed = adopting(Feed())
+    allowed.checker.objects.removed(own())
+    assert allowed(JOBS, own(), "DELETED").checker.violations == []
+
+
+def test_an_object_that_is_left_suspended_is_found_unless_its_user_has_suspended_it() -> None:
+    feed = adopting(Feed())(JOBS, own(suspend=True))
+    feed.checker.tick(11.0)
+    assert [violation.invariant for violation in feed.checker.violations] == ["left suspended"]
+    feed = adopting(Feed())
+    feed.checker.objects.suspended(own(), True)
+    feed(JOBS, own(suspend=True)).checker.tick(11.0)
+    assert feed.checker.violations == []

@@ -1,4 +1,4 @@
-"""A fleet of which every third job is adopted: it is measured as any other, and writes nothing while nothing changes."""
+"""A fleet of which every third job is adopted: it is measured as any other, and writes nothing while it is left."""
 
 from __future__ import annotations
 

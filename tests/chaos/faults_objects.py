@@ -1,0 +1,122 @@
+"""Faults of adopted objects: what their users, and tools of theirs, do to them at any time."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rightpool.api.kubernetes import JOBS
+from rightpool.cluster.client import MERGE_CONTENT
+from rightpool.cluster.errors import Conflict, Invalid, NotFound
+from rightpool.cluster.resources import PROFILED_JOBS
+from rightpool.contract import ANNOTATION_RELEASE
+from tests.chaos.context import Fault, FaultContext, NotApplicable, Repair
+from tests.chaos.jobs import Slot
+
+Body = dict[str, Any]
+
+
+def _replaced(context: FaultContext, body: Body) -> None:
+    """As its user writes it, who has read it just now."""
+    try:
+        context.checker.objects.wrote(context.client.replace(JOBS, body))
+    except (Conflict, Invalid, NotFound) as error:
+        raise NotApplicable(error.message) from error
+
+
+def _suspend(context: FaultContext, slot: Slot, suspend: bool) -> None:
+    body = context.object(slot)
+    body["spec"]["suspend"] = suspend
+    context.checker.objects.suspended(body, suspend)
+    _replaced(context, body)
+
+
+def suspended(context: FaultContext) -> tuple[float, Repair]:
+    """Suspended by its user, and resumed later."""
+    slot = context.pick(adopted=True)
+    _suspend(context, slot, True)
+    return context.rng.uniform(0.2, 8), lambda: _resume(context, slot)
+
+
+def _resume(context: FaultContext, slot: Slot) -> None:
+    """Whoever reads it last: an object that is written at the same time is tried again."""
+    for _ in range(20):
+        try:
+            return _suspend(context, slot, False)
+        except NotApplicable:
+            context.object(slot)  # where it is gone there is nothing to resume
+    raise Conflict(f"{slot} changes too often to be resumed")
+
+
+def resumed(context: FaultContext) -> None:
+    """Its user resumes what is suspended, whoever has done that."""
+    slots = [slot for slot in context.slots if slot.adopted and context.object(slot)["spec"].get("suspend")]
+    _suspend(context, context.choose(slots), False)
+
+
+def set_back(context: FaultContext) -> None:
+    """What applies objects as a repository has them sets one running again."""
+    slot = context.pick(adopted=True)
+    body = context.object(slot)
+    context.checker.objects.suspended(body, False)
+    about = {"name": slot.name, "namespace": slot.namespace, "uid": body["metadata"]["uid"]}
+    context.client.apply(JOBS, {"metadata": about, "spec": {"suspend": False}}, manager="argocd-controller")
+
+
+def resized(context: FaultContext) -> None:
+    """Its user gives it another size, while it runs or while it is moved."""
+    body = context.object(context.pick(adopted=True))
+    pods = context.rng.randint(1, 3)
+    body["spec"] |= {"parallelism": pods, "completions": pods}
+    _replaced(context, body)
+
+
+def labelled(context: FaultContext) -> None:
+    """A label of its user's."""
+    body = context.object(context.pick(adopted=True))
+    body["metadata"].setdefault("labels", {})["edition"] = str(context.rng.randrange(1_000_000))
+    _replaced(context, body)
+
+
+def remade(context: FaultContext) -> tuple[float, Repair]:
+    """Its user deletes it with its ProfiledJob, and makes both anew."""
+    slot = context.pick(adopted=True)
+    body = context.object(slot)
+    context.checker.objects.removed(body)
+    uid = body["metadata"]["uid"]
+    for resource, known in ((JOBS, uid), (PROFILED_JOBS, None)):
+        try:
+            context.client.delete(resource, slot.name, slot.namespace, uid=known, propagation="Background")
+        except (NotFound, Conflict):
+            pass
+    return context.rng.uniform(1, 5), lambda: context.create(slot)
+
+
+def released(context: FaultContext) -> tuple[float, Repair]:
+    """Its user has it put back and let go of, and adopts it again later."""
+    slot = context.pick(adopted=True)
+    context.job(slot)
+    body = {"metadata": {"annotations": {ANNOTATION_RELEASE: "true"}}}
+    path = PROFILED_JOBS.path(slot.namespace, slot.name)
+    context.client.request("PATCH", path, body=body, content=MERGE_CONTENT)
+    return context.rng.uniform(5, 20), lambda: _again(context, slot)
+
+
+def _again(context: FaultContext, slot: Slot) -> None:
+    """Whether it was let go of by now or not."""
+    try:
+        body = {"metadata": {"annotations": {ANNOTATION_RELEASE: None}}}
+        path = PROFILED_JOBS.path(slot.namespace, slot.name)
+        context.client.request("PATCH", path, body=body, content=MERGE_CONTENT)
+    except NotFound:
+        context.create(slot)
+
+
+FAULTS: Final = (
+    Fault("object-suspended", "adopted objects", 4, suspended),
+    Fault("object-resumed", "adopted objects", 4, resumed),
+    Fault("object-set-back", "adopted objects", 4, set_back),
+    Fault("object-resized", "adopted objects", 4, resized),
+    Fault("object-labelled", "adopted objects", 3, labelled),
+    Fault("object-remade", "adopted objects", 4, remade),
+    Fault("object-released", "adopted objects", 4, released),
+)
