@@ -24,6 +24,7 @@ RARE = {
         "configmaps",
         "delete",
     ): "only of a server that was deleted: see tests/unit/runtime/act/test_demand_records.py",
+    ("", "services", "list"): "only while there is a server: see tests/integration/runtime/test_servers.py",
     ("", "configmaps", "update"): "only where books are stored again, after five minutes or at the end of the operator",
 }
 

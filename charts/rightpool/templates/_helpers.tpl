@@ -71,7 +71,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   verbs: [list, patch]
 - apiGroups: [""]
   resources: [services]
-  verbs: [get, create, delete]
+  verbs: [get, list, create, delete]
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]

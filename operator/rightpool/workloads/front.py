@@ -7,7 +7,9 @@ from rightpool.workloads.names import LABEL_MANAGED_BY
 from rightpool.workloads.owner import Owner
 
 SERVES: Final = {LABEL_SERVING: "true"}
-"""Labels of pods that requests are sent to."""
+"""Labels of pods that requests are sent to, and of the Service that sends them."""
+FRONTS: Final = ",".join(f"{label}={value}" for label, value in SERVES.items())
+"""Selects these Services, and none of a gang's."""
 
 
 def build_front(owner: Owner, name: str | None, port: int) -> dict[str, Any]:
@@ -19,7 +21,7 @@ def build_front(owner: Owner, name: str | None, port: int) -> dict[str, Any]:
         "metadata": {
             "name": name or owner.name,
             "namespace": owner.namespace,
-            "labels": {LABEL_JOB: owner.name, LABEL_MANAGED_BY: FIELD_MANAGER},
+            "labels": {LABEL_JOB: owner.name, LABEL_MANAGED_BY: FIELD_MANAGER, **SERVES},
             "ownerReferences": [owner.reference],
         },
         "spec": {

@@ -183,6 +183,29 @@ def test_an_operator_that_dies_in_an_edit_leaves_both_answering(start: Start, fl
     assert watch.stop() == 2
 
 
+def test_its_service_comes_back(served: EndpointWatch, fleet: Fleet) -> None:
+    served.stop()
+    before = fleet.client.get(SERVICES, NAME, fleet.namespace)["metadata"]["uid"]
+    fleet.client.delete(SERVICES, NAME, fleet.namespace)
+
+    def back() -> bool:
+        try:
+            return bool(fleet.client.get(SERVICES, NAME, fleet.namespace)["metadata"]["uid"] != before)
+        except NotFound:
+            return False
+
+    eventually(back)
+    eventually(lambda: answered_by(fleet, "r1", 2))
+
+
+def test_two_servers_do_not_share_a_service(served: EndpointWatch, fleet: Fleet) -> None:
+    create(fleet, "other", traffic={"service": NAME})
+    eventually(lambda: fleet.condition("other", "Placed").get("reason") == "NameTaken")
+    assert f"Service {NAME} is that of ProfiledJob {NAME}" in fleet.condition("other", "Placed")["message"]
+    assert not fleet.pods("other")
+    assert answered_by(fleet, "r1", 2)
+
+
 def test_deleting_it_deletes_all_of_it(served: EndpointWatch, fleet: Fleet) -> None:
     served.stop()
     fleet.client.delete(PROFILED_JOBS, NAME, fleet.namespace, propagation="Background")

@@ -86,7 +86,7 @@ class Executor:
         self._checkpointer = Checkpointer(store, fence, children, sidecars)
         self._refusals = Refusals(store, clock)
         self._deletions = Deletions(client, clock)
-        self._services = ChildServices(client, fence, children, self._refusals, self._deletions)
+        self._services = ChildServices(client, fence, store, children, self._refusals, self._deletions, clock)
         self._companions = Companions(client, fence, children)
         self._metrics = metrics
         self._pod_refusals = PodRefusals(client, store, clock)
@@ -114,6 +114,7 @@ class Executor:
     def begin(self) -> None:
         """A new cycle."""
         self.checks.begin()
+        self._services.look()
         self._pod_refusals.begin()
 
     def checkpoint_error(self, job: Job) -> str | None:

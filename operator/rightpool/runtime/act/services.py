@@ -1,17 +1,22 @@
-"""Services: of a child's pods, and of a server's requests. Created before pods start, and never an earlier owner's."""
+"""Services: of a child's pods, and of a server's requests. Created before pods start, and never an earlier owner's.
+
+That of requests is made anew where somebody has deleted it: once a minute those of all servers are listed.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple
 
 from rightpool.api.conditions import Reason
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import Forbidden, Invalid, NotFound
+from rightpool.cluster.errors import ClusterError, Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS, SERVICES
-from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.moves.commands import EnsureRevision
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.creation import create_or_get, name_taken_text
@@ -19,6 +24,12 @@ from rightpool.runtime.act.deletions import Deletions
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.refusals import Refusals
 from rightpool.runtime.observe.facts import ChildFacts, controlled_by, controller_of, meta
+from rightpool.runtime.observe.store import Store
+from rightpool.workloads.front import FRONTS
+from rightpool.workloads.metadata import controller_reference
+
+LOOK_SECONDS: Final = 60.0
+"""Between two looks whether Services of requests are still there."""
 
 logger = logging.getLogger(__name__)
 
@@ -31,18 +42,64 @@ class _ServiceOwner(NamedTuple):
     uid: str
 
 
+class _Front(NamedTuple):
+    """A Service at which requests come in."""
+
+    job: JobKey
+    name: str
+
+
 class ChildServices:
     """Thread-safe where those of one job are used in one thread at a time."""
 
     def __init__(
-        self, client: ClusterClient, fence: Fence, children: Children, refusals: Refusals, deletions: Deletions
+        self,
+        client: ClusterClient,
+        fence: Fence,
+        store: Store,
+        children: Children,
+        refusals: Refusals,
+        deletions: Deletions,
+        clock: Callable[[], float],
     ) -> None:
+        self._store = store
+        self._clock = clock
         self._client = client
         self._fence = fence
         self._children = children
         self._refusals = refusals
         self._deletions = deletions
         self._with_service: set[str] = set()  # uids of children that have their Service
+        self._fronts: dict[str, _Front] = {}  # by the same, of servers
+        self._look_at = -math.inf
+        self._looking: Future[set[_Front]] | None = None
+
+    def look(self) -> None:
+        """A new cycle: see to it that Services of requests that somebody has deleted are made anew."""
+        if self._looking is not None and self._looking.done():
+            looked, self._looking = self._looking, None
+            try:
+                gone = looked.result()
+            except ClusterError as error:
+                logger.warning("Services can't be listed: %s", error.message)
+                gone = set()
+            for uid, front in list(self._fronts.items()):
+                if front in gone:
+                    logger.warning("Service %s is gone, and is made anew", front.name, extra={"job": str(front.job)})
+                    self.forget(uid)
+                    self._store.tell(front.job)
+                    self._store.wake()
+        if self._fronts and self._looking is None and self._clock() >= self._look_at:
+            self._look_at = self._clock() + LOOK_SECONDS
+            self._looking = self._client.submit(self._gone, set(self._fronts.values()))
+
+    def _gone(self, fronts: set[_Front]) -> set[_Front]:
+        """Those that are not there."""
+        there: set[tuple[str, str]] = set()
+        for namespace in {front.job.namespace for front in fronts}:
+            listed = self._client.list_all(SERVICES, namespace, labels=FRONTS)
+            there |= {(namespace, str(meta(body)["name"])) for body in listed}
+        return {front for front in fronts if (front.job.namespace, front.name) not in there}
 
     def lacking(self, job: Job, command: EnsureRevision, child: ChildFacts) -> bool:
         """Whether a Service may be missing: that of its pods, with which a running child was started, or that at which
@@ -52,6 +109,7 @@ class ChildServices:
     def forget(self, uid: str) -> None:
         """Forget a child that is ended."""
         self._with_service.discard(uid)
+        self._fronts.pop(uid, None)
 
     def ensure(self, job: Job, command: EnsureRevision, child: ChildFacts) -> bool:
         """Create what the child lacks; whether it exists afterwards or is not needed.
@@ -71,9 +129,10 @@ class ChildServices:
             if controlled_by(meta(service), owner.resource, owner.name):
                 self._end_leftover(job, service, owner)
             elif controller_of(meta(service)) != owner.uid:
-                taken = name_taken_text(SERVICES, str(meta(service)["name"]))
-                self._refusals.add(job, command.ref.revision, Reason.NAME_TAKEN, taken)
+                self._refusals.add(job, command.ref.revision, Reason.NAME_TAKEN, _taken_text(service, owner))
                 return False
+            if owner.resource is PROFILED_JOBS:
+                self._fronts[child.uid] = _Front(job.key, str(meta(service)["name"]))
         self._refusals.discard(job.uid)
         self._with_service.add(child.uid)
         return True
@@ -110,3 +169,15 @@ class ChildServices:
             self._deletions.delete(SERVICES, service)
             logger.info("ended Service %s of an earlier owner", metadata["name"], extra={"job": str(job.key)})
         raise Fenced(f"Service {metadata['name']} of an earlier {owner.name} is still there")
+
+
+def _taken_text(service: Mapping[str, Any], owner: _ServiceOwner) -> str:
+    """That a Service of this name is somebody else's."""
+    about = meta(service)
+    other = controller_reference(about)
+    if owner.resource is not PROFILED_JOBS or other.get("kind") != PROFILED_JOBS.kind:
+        return name_taken_text(SERVICES, str(about["name"]))
+    return (
+        f"Service {about['name']} is that of ProfiledJob {other.get('name')}: create this one anew with another "
+        "workload.server.traffic.service"
+    )

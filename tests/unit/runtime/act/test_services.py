@@ -12,6 +12,7 @@ from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.cluster.errors import Forbidden
 from rightpool.cluster.resources import SERVICES
+from rightpool.runtime.act.services import LOOK_SECONDS
 from tests.unit.runtime.act.world import World, migration
 from tests.unit.runtime.makers import Body, child
 
@@ -147,3 +148,34 @@ def test_the_service_of_a_job_with_another_name_is_not_changed(world: World) -> 
     assert world.run(world.persist()) == ["create bert-r1 suspend=True"]
     refusal = world.executor.refusal(world.read())
     assert refusal is not None and refusal.reason is Reason.NAME_TAKEN
+
+
+PROBED = {"name": "server", "image": "example.com/server:1", "readinessProbe": {"tcpSocket": {"port": 8000}}}
+SERVER = {"server": {"chipsPerReplica": 4, "port": 8000, "template": {"spec": {"containers": [PROBED]}}}}
+
+
+def test_the_service_of_requests_is_made_anew_where_somebody_deletes_it(world: World) -> None:
+    assert "create Service bert" in world.run(world.persist(workload=SERVER))
+    world.executor.begin()
+    world.executor.begin()
+    assert world.run(world.read()) == [], "it is there"
+    del world.cluster.objects[SERVICES, "bert"]
+    world.executor.begin()
+    assert world.run(world.read()) == [], "it is not looked for in every cycle"
+    world.clock += LOOK_SECONDS
+    world.store.take_news()
+    world.executor.begin()
+    world.executor.begin()
+    assert world.read().key in world.store.take_news(), "a job that rests is looked at"
+    assert world.run(world.read()) == ["create Service bert"]
+
+
+def test_a_service_that_another_server_has_is_not_shared(world: World) -> None:
+    body = service(owner="uid-2")
+    body["metadata"] |= {"name": "bert"}
+    body["metadata"]["ownerReferences"][0] |= {"name": "ranker"}
+    world.cluster.put(SERVICES, body)
+    assert "create Service bert" not in world.run(world.persist(workload=SERVER))
+    refusal = world.executor.refusal(world.read())
+    assert refusal is not None and refusal.reason is Reason.NAME_TAKEN
+    assert refusal.message.startswith("Service bert is that of ProfiledJob ranker: create this one anew with another ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -58,6 +59,11 @@ class Cluster:
         if (resource, name) not in self.objects:
             raise NotFound("no")
         return copy.deepcopy(self.objects[resource, name])
+
+    def submit(self, function: Any, *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*arguments))
+        return future
 
     def list_all(self, resource: Resource, namespace: str | None = None, **_: Any) -> list[Body]:
         self.requests.append(f"LIST {resource.plural}")
