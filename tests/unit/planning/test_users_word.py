@@ -20,7 +20,8 @@ from rightpool.planning.jobs.approval import recommendation_id
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, Undoing
 from rightpool.planning.moves.commands import Adopt, ChangeObject, CheckObject, HoldObject, LetGo, commands
-from tests.unit.planning.jobs import NOW, changed, fleet, plan, running
+from rightpool.planning.moves.transitions import advance
+from tests.unit.planning.jobs import AUTO, NOW, changed, fleet, plan, running
 from tests.unit.planning.test_only_watched import step, watched
 
 RUNS = RevisionState(revision=1, exists=True, adopted=True, active=1, running=1, on_nodes=1)
@@ -233,3 +234,23 @@ def test_what_is_taken_back_is_let_go_of_where_it_is() -> None:
     job = job.with_state(replace(job.state, adopted=AdoptedObject("u", None, taken)))
     assert step(job).state.migration is None
     assert commands(job) == (Adopt(), LetGo())
+
+
+# --- what he makes of it ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pods_are_seen", [True, False])
+def test_an_object_that_its_user_resizes_is_not_restarted_for_that(pods_are_seen: bool) -> None:
+    made = watched().model_copy(update={"adoption": Adoption(change=AdoptionChange.SUSPEND)})
+    job = running(made=made)
+    here = job.state.revision
+    assert here is not None
+    smaller = Placement(here.placement.pool, 2, 1)
+    job = job.with_state(replace(job.state, revision=replace(here, placement=smaller, requested_chips=2)))
+    job = changed(job, adopted=Adopted("u", 1, here.placement if pods_are_seen else None), revisions={1: RUNS})
+    assessment = plan(fleet([job])).assessments[job.key]
+    assert assessment.decision.action is not Action.UPDATE
+    after = advance(job, assessment, AUTO, NOW, lambda job, assessment, now: "").state
+    if pods_are_seen:
+        assert after.migration is None, "what was decided was of where it was"
+        assert after.revision is not None and after.revision.placement == here.placement

@@ -74,7 +74,9 @@ def _tells_a_verdict(job: Job, seen: Variation) -> bool:
 def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, why: Why) -> Job:
     theirs = job.spec.workload_ref is not None
     if theirs:
-        job = with_note(followed(with_users_word(job, now), now))
+        assessed, job = job.state.revision, with_note(followed(with_users_word(job, now), now))
+        if job.state.revision is not assessed:
+            assessment = None  # it is of where the object was
     if job.spec.only_watched:
         return _own_end(job, now) or _running(job, now)
     job = with_disruption(job)

@@ -63,7 +63,10 @@ def _unusable_object(job: Job) -> Reason | None:
 
 
 def resized_or_edited(job: Job) -> bool:
-    """Whether the user has changed the workload since it was placed."""
+    """Whether the user has changed the workload since it was placed, and it is to become that. An object of his own is
+    what he has made of it."""
+    if job.spec.workload_ref is not None:
+        return False
     revision, workload = job.state.revision, job.spec.workload
     assert revision is not None
     return revision.workload_hash != job.workload_hash_of(revision) or revision.requested != (
