@@ -15,7 +15,7 @@ from tests.integration.profiler.conftest import ROOT, clean_environment
 
 pytestmark = pytest.mark.torch
 
-_PROGRAM: Final = """
+SLOW_DATA: Final = """
 import sys, time, torch
 torch.set_num_threads(1)
 class Data(torch.utils.data.Dataset):
@@ -39,7 +39,7 @@ def bench(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def measured(cwd: Path, name: str, wait: float) -> dict[str, Any]:
-    (cwd / "train.py").write_text(_PROGRAM)
+    (cwd / "train.py").write_text(SLOW_DATA)
     done = bench("run", "--seconds=6", f"-o{name}", "--name=tiny", "--", sys.executable, "train.py", str(wait), cwd=cwd)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads((cwd / name).read_text())

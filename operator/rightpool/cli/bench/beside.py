@@ -70,11 +70,11 @@ class Beside:
     """Unix seconds of the program's start."""
 
 
-async def beside(command: Sequence[str], seconds: float) -> Beside:
-    """Run it until so many seconds were measured after its warm-up, or until it ends. Raises CommandFailed and
+async def beside(command: Sequence[str], seconds: float, folder: Path) -> Beside:
+    """Run it there until so many seconds were measured after its warm-up, or until it ends. Raises CommandFailed and
     NothingSeen."""
-    with tempfile.TemporaryDirectory(prefix="rightpool-", dir="/tmp") as folder:  # a short path: it has a socket
-        shared = Path(folder)
+    with tempfile.TemporaryDirectory(prefix="rightpool-", dir="/tmp") as made:  # a short path: it has a socket
+        shared = Path(made)
         try:
             install(shared)
         except OSError as error:
@@ -85,7 +85,7 @@ async def beside(command: Sequence[str], seconds: float) -> Beside:
         receiver.start(loop)
         began = time.time()
         try:
-            program = await asyncio.create_subprocess_exec(*command, env=_environment(shared))
+            program = await asyncio.create_subprocess_exec(*command, env=_environment(shared), cwd=folder)
         except OSError as error:
             raise CommandFailed(f"{command[0]} does not run: {error.strerror}") from error
         for number in (signal.SIGINT, signal.SIGTERM):

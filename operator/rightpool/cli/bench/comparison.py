@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import statistics
+from dataclasses import dataclass, replace
 from typing import Final
 from xml.etree import ElementTree
 
@@ -14,11 +15,17 @@ from rightpool.planning.judge.difference import Difference
 from rightpool.planning.judge.series import RateSeries
 from rightpool.planning.judge.two_runs import OF_TWO_RUNS, difference_of_runs, doubt
 from rightpool.planning.judge.verdict import BETTER_Z, TOLERATED, Verdict, verdict
+from rightpool.profiles.profile import SHARED
 
 # A share of the step that has changed by less is not worth a word.
 _MOVED: Final = 0.03
+_MOST: Final = 30  # runs that anybody would wait for
+_LEAST_SD: Final = 1e-6
 _EXIT: Final = {Verdict.BETTER: 0, Verdict.SAME: 0, Verdict.WORSE: 1, Verdict.IDLE: 1}
-_UNKNOWN: Final = 2
+_UNKNOWN: Final = 3
+_FEWEST_PAIRS: Final = 3
+# From these shares of the time on a run says nothing of its program.
+_VOID: Final = {"throttle": "a fault held its clocks down", "others": "others worked on its chip"}
 _PARTS: Final = {
     "input": "waiting for input",
     "saving": "saving",
@@ -48,11 +55,15 @@ class RunComparison:
 
     @property
     def exit_status(self) -> int:
-        """0 the same or better, 1 worse, 2 not known."""
+        """0 the same or better, 1 worse, 3 not known."""
         return _EXIT.get(self.verdict, _UNKNOWN)
 
     def text(self) -> str:
         """One sentence: what was found, by how much, and why."""
+        for which, run in (("baseline", self.baseline), ("candidate", self.candidate)):
+            for reading, why in _VOID.items():
+                if run.readings.get(reading, 0.0) >= SHARED:
+                    return f"not known: the {which} was disturbed, {why}: measure it again"
         if self.difference is None:
             return _incomparable(self.baseline, self.candidate)
         ratio, sd = -self.difference.measured, doubt(self.difference, BETTER_Z)
@@ -66,10 +77,21 @@ class RunComparison:
                 return f"worse: {self.by} changed by {percent_of(ratio)} ({span}){self._moved()}"
             case Verdict.IDLE:
                 return "worse: the program did nothing"
-        return f"not known: {self.by} changed by {percent_of(ratio)} ({span}): measure longer, or on a quieter machine"
+        return f"not known: {self.by} changed by {percent_of(ratio)} ({span}): {self._more()}"
+
+    def _more(self) -> str:
+        """What would tell."""
+        assert self.difference is not None
+        times = max(1, len(self.candidate.runs))
+        wanted = times * (doubt(self.difference, BETTER_Z) / math.log1p(TOLERATED)) ** 2
+        needed = min(_MOST, max(times + 1, _FEWEST_PAIRS, math.ceil(wanted)))
+        return f"measure {needed} times, in turns (--repeat {needed} --against)"
 
     def _moved(self) -> str:
         """The part of a step that has grown most, in time."""
+        was_in, now_in = self.baseline.model.precision, self.candidate.model.precision
+        if was_in is not None and now_in is not None and was_in != now_in:
+            return f"; it computes in {now_in}, and did in {was_in}"
         if self.baseline.unit is not self.candidate.unit:
             return ""
         before, after = (
@@ -102,11 +124,27 @@ class RunComparison:
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
         return f"**{self.candidate.name}**: {self.text()}\n\n{table}\n"
 
+    def measures(self) -> list[dict[str, object]]:
+        """As github-action-benchmark reads them with the tool customBiggerIsBetter: names, units, values, ranges."""
+        one, extra = self.candidate, self.text()
+        span = (max(one.windows) - min(one.windows)) / 2.0
+        rate = {
+            "name": f"{one.name}: rate",
+            "unit": f"{one.unit.plural}/s",
+            "value": one.rate,
+            "range": f"± {span:.4g}",
+        }
+        found: list[dict[str, object]] = [{**rate, "extra": extra}]
+        if one.flops_utilization is not None:
+            name = f"{one.name}: model FLOPs utilization"
+            found.append({"name": name, "unit": "%", "value": one.flops_utilization * 100.0})
+        return found
+
     def junit(self) -> str:
         """One case. What is not known is skipped."""
         suite = ElementTree.Element("testsuite", name="rightpool bench", tests="1")
         case = ElementTree.SubElement(suite, "testcase", classname="rightpool.bench", name=self.candidate.name)
-        counts = {0: "", 1: "failure", 2: "skipped"}
+        counts = {0: "", 1: "failure", _UNKNOWN: "skipped"}
         tag = counts[self.exit_status]
         suite.set("failures", str(int(tag == "failure")))
         suite.set("skipped", str(int(tag == "skipped")))
@@ -119,14 +157,34 @@ class RunComparison:
 
 def compare_runs(baseline: BenchProfile, candidate: BenchProfile) -> RunComparison:
     """By rate on equal chips, else by model FLOPs utilization."""
+    if any(run.readings.get(reading, 0.0) >= SHARED for run in (baseline, candidate) for reading in _VOID):
+        return RunComparison(baseline, candidate, "", None)
     if baseline.unit is candidate.unit and _place(baseline) == _place(candidate):
-        difference = difference_of_runs(_series(baseline), _series(candidate))
+        difference = _difference(baseline, candidate)
         return RunComparison(baseline, candidate, f"{WorkUnit(candidate.unit).value.lower()}/s", difference)
     shares = baseline.flops_utilization, candidate.flops_utilization
     if shares[0] and shares[1]:
         before, after = _series(baseline, shares[0]), _series(candidate, shares[1])
         return RunComparison(baseline, candidate, "model FLOPs utilization", difference_of_runs(before, after))
     return RunComparison(baseline, candidate, "", None)
+
+
+def _difference(baseline: BenchProfile, candidate: BenchProfile) -> Difference:
+    """Of runs that took turns by pairs, since each pair met the same machine; of several by how they differ; of single
+    ones by their windows."""
+    found = difference_of_runs(_series(baseline), _series(candidate))
+    both = (baseline.runs, candidate.runs)
+    if min(min(runs) for runs in both) <= 0.0 or min(map(len, both)) < _FEWEST_PAIRS:
+        return found
+    before, after = ([math.log(rate) for rate in runs] for runs in both)
+    if baseline.session and baseline.session == candidate.session and len(before) == len(after):
+        took = [one - other for one, other in zip(before, after, strict=True)]
+        sd, freedom = statistics.stdev(took) / math.sqrt(len(took)), len(took) - 1.0
+        return replace(found, measured=statistics.fmean(took), sd=max(sd, _LEAST_SD), freedom=freedom)
+    doubts = [statistics.stdev(logs) / math.sqrt(len(logs)) for logs in (before, after)]
+    measured = statistics.fmean(before) - statistics.fmean(after)
+    sd, freedom = max(math.hypot(*doubts), _LEAST_SD), min(map(len, both)) - 1.0
+    return replace(found, measured=measured, sd=sd, freedom=freedom)
 
 
 def percent_of(log: float) -> str:

@@ -68,6 +68,10 @@ class BenchProfile:
     """Units a second, over the measured time."""
     windows: Annotated[tuple[_Amount, ...], Field(min_length=3)]
     """The same in equal parts of it, one after the other."""
+    runs: Annotated[tuple[_Amount, ...], Field(min_length=1)]
+    """The same of each time that it was run, in order."""
+    session: str
+    """The same of two programs whose runs took turns; empty where none did."""
     window_seconds: Annotated[float, Field(gt=0.0)]
     """How long such a part is."""
     warm_up_seconds: _Amount
@@ -139,6 +143,8 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
         unit=unit,
         rate=rate,
         windows=windows,
+        runs=(rate,),
+        session="",
         window_seconds=length,
         warm_up_seconds=max(0.0, begin - run.began),
         bottleneck="Unknown" if diagnosis is None else diagnosis.bottleneck.value,
