@@ -67,10 +67,11 @@ kueue: $(VENV)/.dev ## jobs in a queue of Kueue, built where it is not, on a clu
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/integration/kueue
 
 .PHONY: kinds
-kinds: $(VENV)/.dev ## workloads of all kinds, by JobSet and Kubeflow Trainer, built where they are not, on a cluster of its own; needs root
+kinds: $(VENV)/.dev ## workloads of all kinds, by JobSet, Kubeflow Trainer and LeaderWorkerSet, built where they are not, on a cluster of its own; needs root
 	@$(BIN)/python -m devcluster deps
 	@$(BIN)/python -m devcluster build jobset
 	@$(BIN)/python -m devcluster build trainer
+	@$(BIN)/python -m devcluster build lws
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/integration/kinds
 
 FAULTS ?= 200

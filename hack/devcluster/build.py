@@ -73,8 +73,9 @@ JOBSET: Final = Component("jobset", "jobset", "sigs.k8s.io/jobset", "3 min")
 TRAINER: Final = Component(
     "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", "3 min"
 )
+LWS: Final = Component("lws", "lws", "sigs.k8s.io/lws/cmd", "3 min")
 GPU_DEVICE_PLUGIN: Final = Component("gpu-device-plugin", "gpu-device-plugin", ".", "20 s")
-ON_DEMAND: Final = (KUEUE, JOBSET, TRAINER, GPU_DEVICE_PLUGIN)
+ON_DEMAND: Final = (KUEUE, JOBSET, TRAINER, LWS, GPU_DEVICE_PLUGIN)
 
 
 @cache

@@ -17,6 +17,7 @@ from devcluster import (
     images,
     jobset,
     kueue,
+    lws,
     monitoring,
     network_policies,
     simulated,
@@ -76,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     nodes.add_argument("--count", required=True, type=int)
     add("kueue", _kueue, "install Kueue in the cluster, or repair it; built where it is not (needs root)")
     add("jobset", _jobset, "install JobSet in the cluster, or repair it; built where it is not")
+    add("lws", _lws, "install LeaderWorkerSet in the cluster, or repair it; built where it is not")
     add("trainer", _trainer, "install Kubeflow Trainer, and JobSet, in the cluster; built where they are not")
     policies = add("network-policies", _network_policies, "enforce NetworkPolicies by kube-router (needs root)")
     policies.add_argument("kube_router", type=Path, metavar="KUBE_ROUTER", help="its program")
@@ -168,6 +170,12 @@ def _kueue(options: argparse.Namespace, progress: Progress) -> int:
 def _trainer(options: argparse.Namespace, progress: Progress) -> int:
     trainer.up(_existing(options.name), progress)
     progress.say(f"Trainer answers in cluster {options.name}")
+    return 0
+
+
+def _lws(options: argparse.Namespace, progress: Progress) -> int:
+    lws.up(_existing(options.name), progress)
+    progress.say(f"LeaderWorkerSet answers in cluster {options.name}")
     return 0
 
 

@@ -44,6 +44,8 @@ class Ports:
     jobset_webhook: int
     trainer_health: int
     trainer_webhook: int
+    lws_health: int
+    lws_webhook: int
 
     @classmethod
     def starting_at(cls, base: int) -> "Ports":

@@ -29,7 +29,7 @@ from rightpool.cli import operator as command
 from rightpool.cluster.client import Hook, Request, Send
 
 Body = dict[str, Any]
-_FOLLOWED: Final = ("profiledjobs", "jobs", "jobsets", "services")
+_FOLLOWED: Final = ("profiledjobs", "jobs", "jobsets", "trainjobs", "leaderworkersets", "services")
 
 
 def point_of(request: Request) -> str | None:
@@ -44,8 +44,11 @@ def point_of(request: Request) -> str | None:
     body = request.body if isinstance(request.body, dict) else {}
     name = parts[parts.index(resource) + 1] if parts[-1] != resource else str(body["metadata"]["name"])
     if isinstance(request.body, list):
-        set_to = {one["path"]: one.get("value") for one in request.body}.get("/spec/suspend")
-        return f"{request.method} {resource}/{name} {'resume' if set_to is False else 'suspend' if set_to else 'notes'}"
+        set_to = {one["path"]: one.get("value") for one in request.body}
+        groups, stops = set_to.get("/spec/replicas"), set_to.get("/spec/suspend")
+        if groups is not None:
+            stops = groups == 0
+        return f"{request.method} {resource}/{name} {'notes' if stops is None else 'suspend' if stops else 'resume'}"
     if resource != "profiledjobs":
         return f"{request.method} {resource}/{name}"
     status = body.get("status") or {}

@@ -147,7 +147,7 @@ class Checker:
         for pod in self._pods[key].values():
             phase = (pod.get("status") or {}).get("phase", "Pending")
             if phase not in ("Succeeded", "Failed"):
-                running[_child_of(pod)] = (pod["metadata"]["name"], phase)
+                running[self._child_of(pod)] = (pod["metadata"]["name"], phase)
         return running
 
     def _child(self, event: StreamEvent) -> None:
@@ -239,7 +239,7 @@ class Checker:
         kinds = (("child", self._children), ("Service", self._services), ("pod", self._all_pods()))
         for what, objects in kinds:
             for uid, body in objects.items():
-                owner = _child_of(body) if what == "pod" else _owner(body)
+                owner = self._child_of(body) if what == "pod" else _owner(body)
                 gone = owner not in (self._jobs if what == "child" else self._children)
                 if gone:
                     name = body["metadata"]["name"]
@@ -264,6 +264,17 @@ class Checker:
 
     def _all_pods(self) -> dict[str, Body]:
         return {uid: pod for pods in self._pods.values() for uid, pod in pods.items()}
+
+    def _child_of(self, pod: Body) -> str:
+        """The uid of the child of a pod: what controls it, but of a JobSet's pods, between which stands a Job, and of a
+        LeaderWorkerSet's, between which stand StatefulSets and which its name tells alone."""
+        labels = pod["metadata"].get("labels") or {}
+        namespace, name = pod["metadata"]["namespace"], labels.get("leaderworkerset.sigs.k8s.io/name")
+        if name is None:
+            return str(labels.get("jobset.sigs.k8s.io/jobset-uid") or _owner(pod))
+        children = ((uid, child["metadata"]) for uid, child in self._children.items())
+        found = (uid for uid, about in children if (about["namespace"], about["name"]) == (namespace, name))
+        return next(found, f"{namespace}/{name}")
 
     def _named(self, body: Body, owner: str) -> bool:
         status = self._jobs[owner].get("status") or {}
@@ -290,11 +301,6 @@ def _about(body: Body) -> str:
 def _owner(body: Body) -> str:
     references = body["metadata"].get("ownerReferences") or ()
     return next((str(reference["uid"]) for reference in references if reference.get("controller")), "")
-
-
-def _child_of(pod: Body) -> str:
-    """The uid of the child of a pod: what controls it, but of a JobSet's pods, between which stands a Job."""
-    return str((pod["metadata"].get("labels") or {}).get("jobset.sigs.k8s.io/jobset-uid") or _owner(pod))
 
 
 def _spent(status: Body) -> float:

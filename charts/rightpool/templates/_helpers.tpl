@@ -48,7 +48,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [rightpool.dev]
   resources: [profiledjobs/finalizers]
   verbs: [update]
-# What jobs run as: Jobs, and JobSets and TrainJobs where JobSet and Trainer are installed; servers as Deployments.
+# What jobs run as: Jobs, and JobSets, TrainJobs and LeaderWorkerSets where JobSet, Trainer and LeaderWorkerSet are
+# installed; servers as Deployments.
 - apiGroups: [batch]
   resources: [jobs]
   verbs: [get, list, watch, create, patch, delete]
@@ -57,6 +58,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [apps]
   resources: [deployments]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [leaderworkerset.x-k8s.io]
+  resources: [leaderworkersets]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [trainer.kubeflow.org]
   resources: [trainjobs]

@@ -12,6 +12,7 @@ from rightpool.api.choices import AdaptationMode, AdoptionChange, Batch, BudgetA
 from rightpool.api.elasticity import Elasticity
 from rightpool.api.job_set import PODS_OF_JOB_SET
 from rightpool.api.latency import Latency
+from rightpool.api.leader_worker_set import PODS_OF_LEADER_WORKER_SET
 from rightpool.api.model import ApiModel
 from rightpool.api.pool_selection import PlacementSpec
 from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, a_second_or_more
@@ -198,6 +199,17 @@ class ProfiledJobSpec(ApiModel):
                 "trainJob",
                 f"self.workload.trainJob.chipsPerReplica * {PODS_OF_TRAIN_JOB}",
                 "template.trainer.numNodes",
+            ),
+            *_size_rules(
+                "leaderWorkerSet",
+                f"self.workload.leaderWorkerSet.chipsPerReplica * ({PODS_OF_LEADER_WORKER_SET})",
+                "template.leaderWorkerTemplate.size",
+                "pods of all groups ",
+            ),
+            Rule(
+                "!has(self.workload) || !has(self.workload.leaderWorkerSet) || !has(self.queueName)",
+                "must not be set for a LeaderWorkerSet yet: remove it",
+                field=".queueName",
             ),
             Rule(
                 "!has(self.workload) || !has(self.workload.trainJob) || !has(self.queueName)",

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 
 from rightpool.api.job_set import JobSetWorkload
+from rightpool.api.leader_worker_set import LeaderWorkerSetWorkload
 from rightpool.api.model import ApiModel
 from rightpool.api.placement import MAX_CHIPS_PER_REPLICA, MAX_REPLICAS
 from rightpool.api.rules import Rule, validations
@@ -116,9 +117,11 @@ class Workload(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             Rule(
-                "has(self.job) || has(self.jobSet) || has(self.trainJob) || has(self.server)",
-                "add it: job is the kind of workload that runs, and holds the pod template as job.template; or jobSet "
-                "or trainJob, whose template is a JobSet's or a TrainJob's spec; or server, which answers requests",
+                "has(self.job) || has(self.jobSet) || has(self.trainJob) || has(self.leaderWorkerSet) || "
+                "has(self.server)",
+                "add it: job is the kind of workload that runs, and holds the pod template as job.template; or jobSet, "
+                "trainJob or leaderWorkerSet, whose template is such an object's spec; or server, which answers "
+                "requests",
                 field=".job",
                 reason="FieldValueRequired",
             ),
@@ -133,7 +136,13 @@ class Workload(ApiModel):
                 field=".trainJob",
             ),
             Rule(
-                "!has(self.server) || (!has(self.job) && !has(self.jobSet) && !has(self.trainJob))",
+                "!has(self.leaderWorkerSet) || (!has(self.job) && !has(self.jobSet) && !has(self.trainJob))",
+                "must not stand beside another kind, since one workload runs: remove the others",
+                field=".leaderWorkerSet",
+            ),
+            Rule(
+                "!has(self.server) || (!has(self.job) && !has(self.jobSet) && !has(self.trainJob) && "
+                "!has(self.leaderWorkerSet))",
                 "must not stand beside a job, since one workload runs: remove the others",
                 field=".server",
             ),
@@ -148,6 +157,9 @@ class Workload(ApiModel):
 
     train_job: TrainJobWorkload | None = None
     """A TrainJob of Kubeflow Trainer, whose pods are a runtime's. Trainer must be installed."""
+
+    leader_worker_set: LeaderWorkerSetWorkload | None = None
+    """A LeaderWorkerSet, whose groups of pods have no end. LeaderWorkerSet must be installed."""
 
     server: ServerWorkload | None = None
     """A Deployment that answers requests, behind a Service of its own. It has no end."""

@@ -21,7 +21,7 @@ from rightpool.planning.jobs.revision_state import Undoing
 from rightpool.workloads.field_managers import manager_of
 from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of
 from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL, LABEL_QUEUE
-from rightpool.workloads.placed import texts
+from rightpool.workloads.placed import held_at, texts
 
 Body = dict[str, Any]
 
@@ -93,7 +93,7 @@ def undone(kind: Kind[Any], body: Mapping[str, Any]) -> Undoing | None:
         now = _digests(adoption_of(kind).settings(body))
         pointer = next(one for one in sorted(now) if now[one] != original.left[one])
     elif is_held(body) and not kind.observe(body).suspended:
-        pointer = _pointer(kind.suspension(True, _held_at(body)))
+        pointer = _pointer(kind.suspension(True, Placement("", 1, 1), 1))
     else:
         return None
     return Undoing(manager_of(body, pointer), pointer)
@@ -125,7 +125,7 @@ def held(kind: Kind[Any], body: Mapping[str, Any], here: Revision, pool: Pool | 
         selector = {} if pool is None else dict(pool.node_selector)
         _annotate(stopped, ANNOTATION_ORIGINAL, Original(here.placement, selector, fields, _digests(fields)).text)
     _annotate(stopped, ANNOTATION_HELD, json.dumps(here.placement.to_dict(), sort_keys=True))
-    return _merged(stopped, kind.suspension(True, here.placement))
+    return _suspended(kind, stopped, True, here.placement)
 
 
 def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | None) -> Body:
@@ -144,7 +144,7 @@ def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | 
     _annotate(result, ANNOTATION_ORIGINAL, original._replace(left=_digests(adoption_of(kind).settings(result))).text)
     _annotate(result, LABEL_REVISION, str(ref.revision))
     _annotate(result, ANNOTATION_HELD, None)
-    return _merged(result, kind.suspension(False, ref.placement))
+    return _suspended(kind, result, False, ref.placement)
 
 
 def resumed(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
@@ -156,7 +156,7 @@ def resumed(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
     if not is_held(body):
         return result
     _annotate(result, ANNOTATION_HELD, None)
-    return _merged(result, kind.suspension(False, _held_at(body)))
+    return _suspended(kind, result, False, held_at(body) or Placement("", 1, 1))
 
 
 def let_go(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
@@ -174,14 +174,6 @@ def is_held(body: Mapping[str, Any]) -> bool:
     return ANNOTATION_HELD in _annotations(body)
 
 
-def _held_at(body: Mapping[str, Any]) -> Placement:
-    """The placement that the object has been stopped at, by its note; one pod where that can't be read."""
-    try:
-        return Placement.from_dict(json.loads(_annotations(body)[ANNOTATION_HELD]))
-    except (ValueError, TypeError, KeyError):
-        return Placement("", 1, 1)
-
-
 def put_back(body: Mapping[str, Any], original: Original) -> Body:
     """The object with the fields that it had before it was first changed."""
     result = copy.deepcopy(dict(body))
@@ -194,13 +186,13 @@ def put(body: Body, pointer: str, value: Any) -> None:
     """Set the field at a JSON pointer; None: remove it. A pointer into what is not there changes nothing."""
     *parents, last = _parts(pointer)
     target: Any = body
-    for part in parents:
+    for part, inner in zip(parents, _parts(pointer)[1:], strict=True):
         if isinstance(target, list):
             if not (part.isdecimal() and int(part) < len(target)):
                 return
             target = target[int(part)]
         else:
-            if part not in target and value is None:
+            if part not in target and (value is None or inner.isdecimal()):
                 return
             target = target.setdefault(part, {})
     if value is None:
@@ -292,6 +284,10 @@ def _annotate(body: Body, name: str, value: str | None) -> None:
         annotations[name] = value
     if annotations or "annotations" in about:
         about["annotations"] = annotations
+
+
+def _suspended(kind: Kind[Any], body: Body, suspend: bool, placement: Placement) -> Body:
+    return _merged(body, kind.suspension(suspend, placement, kind.observe(body).unit))
 
 
 def _merged(body: Body, fields: Mapping[str, Any]) -> Body:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.contract import LABEL_REVISION
 from rightpool.hardware.pool import Pool
+from rightpool.workloads.names import ANNOTATION_HELD
 from rightpool.workloads.pods import place_pods
 from rightpool.workloads.resources import add_chips, chips_of, drop_chips
 from rightpool.workloads.template import mapping_in, pod_spec
+
+
+def held_at(body: Mapping[str, Any]) -> Placement | None:
+    """The placement at which the operator has stopped the object, by its note; None where there is none to be read."""
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    try:
+        return Placement.from_dict(json.loads(annotations[ANNOTATION_HELD]))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def chip_container_at(template: Mapping[str, Any]) -> int | None:

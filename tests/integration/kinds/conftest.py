@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import build, jobset
+from devcluster import build, jobset, lws
 from devcluster import cluster as clusters
 from devcluster import trainer as trainers
 from devcluster.cluster import Running
@@ -33,6 +33,8 @@ def own_cluster() -> Iterator[Running]:
     jobset.up(KINDS, Progress(quiet=True))
     if not build.missing([build.TRAINER]):
         trainers.up(KINDS, Progress(quiet=True))
+    if not build.missing([build.LWS]):
+        lws.up(KINDS, Progress(quiet=True))
     running.kubectl.apply(admission_policies())
     yield running
     if not os.environ.get("KEEP"):
@@ -48,3 +50,13 @@ def kubeconfig(own_cluster: Running) -> Path:
 def trainer() -> None:
     if build.missing([build.TRAINER]):
         pytest.skip("Trainer is not built: `make kinds` builds it and runs these tests")
+
+
+@pytest.fixture(scope="session")
+def leader_worker_set() -> None:
+    if build.missing([build.LWS]):
+        pytest.skip("LeaderWorkerSet is not built: `make kinds` builds it and runs these tests")
+
+
+INSTALLED = {"trainJob": "trainer", "leaderWorkerSet": "leader_worker_set"}
+"""By kind, the fixture that needs its controller, of those that `make test` does not build."""

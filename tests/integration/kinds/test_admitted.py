@@ -10,10 +10,10 @@ from rightpool.cluster.resources import POD_TEMPLATES, PODS, PROFILED_JOBS
 from rightpool.contract import ANNOTATION_RELEASE, INSTALL_CONTAINER, LABEL_JOB, LABEL_REVISION, SIDECAR_CONTAINER
 from tests.integration.faults.fleet import A10G, A100
 from tests.integration.faults.site import Site
-from tests.integration.kinds.test_in_place import FIELDS, Mine, mine, pytestmark
+from tests.integration.kinds.test_in_place import Mine, field, mine, pytestmark
 from tests.patience import eventually
 
-__all__ = ["FIELDS", "mine", "pytestmark"]
+__all__ = ["field", "mine", "pytestmark"]
 
 
 def profiled(one: Mine, revision: str) -> bool:

@@ -2,39 +2,58 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from rightpool.api.kubernetes import JOBS, Resource
+from rightpool.api.placement import Placement
 from rightpool.cluster.client import MERGE_CONTENT
 from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import ANNOTATION_RELEASE, LABEL_ADOPT, LABEL_REVISION
 from rightpool.workloads.in_place import is_held, original_of
-from rightpool.workloads.kinds.job_set import JOB_SETS
-from rightpool.workloads.kinds.registry import KINDS
+from rightpool.workloads.kinds.registry import KINDS, adoptable
+from rightpool.workloads.kinds.train_job import RUNTIMES
 from rightpool.workloads.names import ANNOTATION_HELD
 from tests.integration.faults.fleet import A10G, A100, DEAD, NODE_LABEL, SIMULATION, Body, Tenant
 from tests.integration.faults.site import CrashingOperator, Site
+from tests.integration.kinds.conftest import INSTALLED
 from tests.integration.kinds.test_job_set import TOLERATION
 from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
-FIELDS = ("job", "jobSet")
-RESOURCES: dict[str, Resource] = {"job": JOBS, "jobSet": JOB_SETS}
+STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
+FIELDS = tuple(kind.field for kind in adoptable())
 
 
-def template(stop: str, **container: Any) -> Body:
+def template(stop: str, restart: str = "Never", **container: Any) -> Body:
     play = {"workload": "resnet50", "warm-up": "0s", "start-delay": "200ms", "stop-delay": stop}
     annotations = {SIMULATION + key: value for key, value in play.items()}
     chips = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
     containers = [{"name": "main", "image": "example.com/trainer:1", **chips, **container}]
-    spec = {"nodeSelector": {NODE_LABEL: A100}, "tolerations": [TOLERATION], "restartPolicy": "Never"}
+    spec = {"nodeSelector": {NODE_LABEL: A100}, "tolerations": [TOLERATION], "restartPolicy": restart}
     return {"metadata": {"annotations": annotations}, "spec": {**spec, "containers": containers}}
+
+
+def train_job(pods: Body) -> Body:
+    """Of the runtime below. Trainer takes what its user says of nodes from `runtimePatches`."""
+    selector = {"nodeSelector": pods["spec"]["nodeSelector"]}
+    patched = [{"name": "node", "template": {"spec": {"template": {"spec": selector}}}}]
+    patch = {"manager": "example.com/me", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": patched}}}}
+    trainer = {"numNodes": 2, "resourcesPerNode": pods["spec"]["containers"][0]["resources"]}
+    reference = {"kind": RUNTIMES.kind, "name": "llm"}
+    return {"runtimeRef": reference, "trainer": trainer, "runtimePatches": [patch]}
+
+
+def runtime(logs: Body, trained: Body) -> Body:
+    """Of a step that trains, and of another one beside it."""
+    steps = [
+        {"name": name, "template": {"metadata": {"labels": labels}, "spec": {"template": pods}}}
+        for name, pods, labels in (("logs", logs, {}), ("node", trained, {STEP: "trainer"}))
+    ]
+    return {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": steps}}}
 
 
 class Mine:
@@ -42,7 +61,7 @@ class Mine:
 
     def __init__(self, site: Site, field: str, stop: str = "200ms") -> None:
         self.tenant: Tenant = site.tenant
-        self.kind, self.resource = KINDS[field], RESOURCES[field]
+        self.kind, self.resource = KINDS[field], KINDS[field].resource
         job = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": template(stop)}
         leader = template(stop, resources={})
         leader["spec"].pop("nodeSelector")
@@ -50,9 +69,18 @@ class Mine:
             {"name": "leader", "template": {"spec": {"template": leader}}},
             {"name": "workers", "template": {"spec": job}},
         ]
-        spec = job if field == "job" else {"replicatedJobs": roles}
+        specs: dict[str, Body] = {
+            "job": job,
+            "jobSet": {"replicatedJobs": roles},
+            "trainJob": train_job(template(stop)),
+            "leaderWorkerSet": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": template(stop, "Always")}},
+        }
         about = {"name": "llm", "namespace": self.tenant.namespace}
-        self.tenant.client.create(self.resource, {"metadata": about, "spec": spec})
+        if field == "trainJob":
+            trained = template(stop, name="node")
+            trained["spec"].pop("nodeSelector")
+            self.tenant.client.create(RUNTIMES, {"metadata": about, "spec": runtime(leader, trained)})
+        self.tenant.client.create(self.resource, {"metadata": about, "spec": specs[field]})
         eventually(lambda: self.runs_on(A100), "it runs")
         self.before = self.body
 
@@ -63,6 +91,10 @@ class Mine:
     def patch(self, body: Body) -> None:
         path = self.resource.path(self.tenant.namespace, "llm")
         self.tenant.client.request("PATCH", path, body=body, content=MERGE_CONTENT)
+
+    def suspend(self, suspended: bool) -> None:
+        """As its user does."""
+        self.patch(self.kind.suspension(suspended, Placement(A100, 2, 2), 2))
 
     def pods(self) -> list[Body]:
         return [
@@ -107,15 +139,22 @@ class Mine:
 
     def untouched(self, body: Body | None = None) -> bool:
         """Its spec is what its user wrote, and it is not suspended."""
-        spec = copy.deepcopy((body or self.body)["spec"])
-        spec.setdefault("suspend", False)
-        wanted = {"suspend": False, **self.before["spec"]}
-        return bool(spec == wanted)
+        without = {"suspend": False}
+        return bool({**without, **(body or self.body)["spec"]} == {**without, **self.before["spec"]})
 
 
 @pytest.fixture(params=FIELDS)
-def mine(request: pytest.FixtureRequest, site: Site) -> Callable[..., Mine]:
-    return lambda **more: Mine(site, request.param, **more)
+def field(request: pytest.FixtureRequest) -> str:
+    """Each kind whose objects can be adopted."""
+    found = str(request.param)
+    if found in INSTALLED:
+        request.getfixturevalue(INSTALLED[found])
+    return found
+
+
+@pytest.fixture
+def mine(site: Site, field: str) -> Callable[..., Mine]:
+    return lambda **more: Mine(site, field, **more)
 
 
 def test_it_moves_where_it_is(site: Site, mine: Callable[..., Mine]) -> None:
@@ -187,7 +226,7 @@ def test_who_resumes_it_meanwhile_keeps_it_where_it_is(site: Site, mine: Callabl
     site.operate()
     one = mine(stop="6s")
     drained(one)
-    one.patch({"spec": {"suspend": False}})
+    one.suspend(False)
     one.send(A100)
     left_alone(one)
     eventually(lambda: one.runs_on(A100) and not is_held(one.body), "it runs where it was")
@@ -198,12 +237,12 @@ def test_who_suspends_it_before_finds_it_suspended(site: Site, mine: Callable[..
     site.operate()
     one = mine()
     one.adopt()
-    one.patch({"spec": {"suspend": True}})
+    one.suspend(True)
     one.send(A10G)
     eventually(lambda: not one.pods(), "it stops")
     eventually(lambda: one.tenant.condition("llm", "Placed").get("reason") == "Suspended", "the status says so")
     body = one.body
-    assert body["spec"]["suspend"] and ANNOTATION_HELD not in (body["metadata"].get("annotations") or {})
+    assert one.kind.observe(body).suspended and ANNOTATION_HELD not in (body["metadata"].get("annotations") or {})
 
 
 def test_who_deletes_the_profiledjob_meanwhile_has_it_resumed(site: Site, mine: Callable[..., Mine]) -> None:
@@ -227,7 +266,6 @@ def test_the_label_auto_lets_it_be_moved(site: Site, mine: Callable[..., Mine]) 
     assert one.tenant.job("llm")["spec"]["adaptation"]["mode"] == "Auto"
 
 
-@pytest.mark.parametrize("field", FIELDS)
 def test_killed_at_every_write_it_moves_and_comes_back(site: Site, field: str, impatient: Callable[[], None]) -> None:
     one = Mine(site, field)
     operator = CrashingOperator(site)

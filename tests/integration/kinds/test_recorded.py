@@ -15,14 +15,16 @@ from rightpool.workloads.kinds.train_job import RUNTIMES
 from tests.integration.faults.acts import finish
 from tests.integration.faults.fleet import A100, SIMULATION, Body, Tenant
 from tests.integration.faults.site import Site
+from tests.integration.kinds.conftest import INSTALLED
 from tests.integration.kinds.test_job_set import TOLERATION
 from tests.patience import eventually
-from tests.unit.workloads.kinds.test_contract import RECORDED, SERVES
+from tests.unit.workloads.kinds.test_contract import ENDLESS, RECORDED, SERVES
 
 pytestmark = pytest.mark.cluster
 
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_REVISION = re.compile("revision-hash$")
 _HASH = re.compile(r"\b[0-9a-f]{40}\b")
 _REPLICA_SET = re.compile(r'(ReplicaSet \\"[\w-]+-)\w+(?=\\")')  # differs with the operator's version, too
 _STATUS = ("startTime", "restarts", "restartsCountTowardsMax", "terminalState")
@@ -50,10 +52,12 @@ def workloads(**play: str) -> dict[str, Body]:
 
     template = {"replicatedJobs": [role("leader", 1), role("workers", 2, **play)]}
     reference = {"kind": RUNTIMES.kind, "name": "failing" if play else "running"}
+    group = {"size": 2, "workerTemplate": pod(**play)}
     return {
         "job": {"chipsPerReplica": 1, "replicas": 2, "backoffLimit": 0, "template": pod(**play)},
         "jobSet": {"chipsPerReplica": 1, "role": "workers", "template": template},
         "trainJob": {"chipsPerReplica": 1, "template": {"runtimeRef": reference, "trainer": {"numNodes": 2}}},
+        "leaderWorkerSet": {"chipsPerReplica": 1, "template": {"leaderWorkerTemplate": group}},
         "server": {"port": 8000, "replicas": {"min": 2}, "template": ready(pod(**play))},
     }
 
@@ -87,13 +91,19 @@ class Recorder:
 
     def pod(self, body: Body) -> Body:
         about, spec = self._about(body), body["spec"]
-        about["name"] = about["name"][:-5] + "xxxxx"
+        if about["name"] != spec.get("hostname"):
+            about["name"] = about["name"][:-5] + "xxxxx"
+        for label in filter(_REVISION.search, about["labels"]):  # differs with the namespace, too
+            about["labels"][label] = "0" * 10
         digest = about["labels"].get("pod-template-hash")
         if digest is not None:  # which differs with the operator's version
             about = json.loads(json.dumps(about).replace(digest, "0" * 10))
         main = spec["containers"][0]
         env = {variable["name"]: variable.get("value") for variable in main.get("env") or ()}
-        kept = {"hostname": spec.get("hostname"), "subdomain": spec.get("subdomain"), "leader": env.get("MASTER_ADDR")}
+        leader = env.get("MASTER_ADDR")
+        for name, value in env.items():  # as Kubernetes does
+            leader = leader and leader.replace(f"$({name})", value or "")
+        kept = {"hostname": spec.get("hostname"), "subdomain": spec.get("subdomain"), "leader": leader}
         return self._plain({"metadata": about, "spec": kept})
 
     def _about(self, body: Body) -> Body:
@@ -151,10 +161,10 @@ def record(tenant: Tenant, field: str) -> Body:
     seen["running"] = recorder.child(child("one"))
     seen["pods"] = sorted(map(recorder.pod, tenant.pods("one")), key=lambda pod: str(pod["spec"]["hostname"] or ""))
     tenant.edit("one", lambda spec: spec.update(suspend=True))
-    stopped = (lambda: True) if field in SERVES else lambda: condition("one", "Suspended")
+    stopped = (lambda: True) if field in ENDLESS else lambda: condition("one", "Suspended")
     eventually(lambda: stopped() and not tenant.pods("one"), "it is suspended")
     seen["suspended"] = recorder.child(child("one"))
-    if field in SERVES:
+    if field in ENDLESS:
         return seen
     tenant.edit("one", lambda spec: spec.update(suspend=False))
     eventually(lambda: tenant.settled("one"), "it goes on")
@@ -169,8 +179,8 @@ def record(tenant: Tenant, field: str) -> Body:
 
 @pytest.mark.parametrize("field", KINDS)
 def test_objects_are_as_recorded(request: Any, site: Site, tenant: Tenant, field: str) -> None:
-    if KINDS[field].companion is not None:
-        request.getfixturevalue("trainer")
+    if field in INSTALLED:
+        request.getfixturevalue(INSTALLED[field])
     site.operate()
     seen, path = record(tenant, field), RECORDED / f"{field}.json"
     if os.environ.get("RIGHTPOOL_WRITE_RECORDED"):

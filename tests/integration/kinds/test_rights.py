@@ -12,6 +12,7 @@ from devcluster.spec import DevclusterError
 from rightpool.cluster.client import ClusterClient
 from rightpool.contract import GROUP, LABEL_JOB
 from rightpool.workloads.kinds.job_set import JOB_SETS
+from rightpool.workloads.kinds.leader_worker_set import LEADER_WORKER_SETS
 from rightpool.workloads.kinds.train_job import RUNTIMES, TRAIN_JOBS
 from tests.integration.faults.fleet import Body
 
@@ -28,6 +29,8 @@ def refusal(own_cluster: Running, client: ClusterClient, namespace: str) -> Any:
     for user, group, resources in (
         ("jobsets", JOB_SETS.group, ["jobsets"]),
         ("trainer", TRAIN_JOBS.group, of_trainer),
+        ("groups", LEADER_WORKER_SETS.group, [LEADER_WORKER_SETS.plural]),
+        ("sets", "apps", ["statefulsets"]),
         ("profiledjobs", GROUP, ["profiledjobs"]),
     ):
         about = {"name": user, "namespace": namespace}
@@ -101,6 +104,26 @@ def test_nobody_else_gives_a_trainjob_or_its_runtime_the_labels_of_a_profiledjob
         assert words in refusal("trainer", body)
     plain = refusal("trainer", train_job())
     assert words not in plain and "must be created before the TrainJob" in plain, "Trainer itself has looked at it"
+
+
+@pytest.mark.usefixtures("leader_worker_set")
+def test_nobody_else_gives_a_leaderworkerset_or_a_statefulset_the_labels_of_a_profiledjob(refusal: Any) -> None:
+    pods = {"spec": {"containers": POD["spec"]["containers"]}}
+    kind = {"apiVersion": LEADER_WORKER_SETS.api_version, "kind": LEADER_WORKER_SETS.kind}
+
+    def of_groups(about: Body | None = None, **templates: Body) -> Body:
+        group = {"workerTemplate": pods} | {name: {"metadata": part, **pods} for name, part in templates.items()}
+        spec = {"leaderWorkerTemplate": group}
+        return {**kind, "metadata": {"name": "forged", **(about or {})}, "spec": spec}
+
+    for forged in (of_groups(LABELS), of_groups(workerTemplate=LABELS), of_groups(leaderTemplate=LABELS)):
+        assert "are for LeaderWorkerSets that a ProfiledJob becomes" in refusal("groups", forged)
+    assert refusal("groups", of_groups(leaderTemplate={})) == ""
+    labels = {"app": "forged"}
+    template = {"metadata": {"labels": {**labels, **LABELS["labels"]}}, **pods}
+    spec = {"selector": {"matchLabels": labels}, "serviceName": "forged", "template": template}
+    forged = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "forged"}, "spec": spec}
+    assert "are for Deployments and StatefulSets that" in refusal("sets", forged)
 
 
 def test_who_may_not_create_jobsets_may_not_have_them_created(refusal: Any) -> None:

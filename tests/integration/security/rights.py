@@ -29,6 +29,10 @@ UNASKED: Final = frozenset(
     | {("resource.k8s.io", resource, "list") for resource in ("resourceslices", "resourceclaims")}
     | {("jobset.x-k8s.io", "jobsets", verb) for verb in ("get", "list", "watch", "create", "patch", "delete")}
     | {("apps", "deployments", verb) for verb in ("get", "create", "patch", "delete")}
+    | {
+        ("leaderworkerset.x-k8s.io", "leaderworkersets", verb)
+        for verb in ("get", "list", "watch", "create", "patch", "delete")
+    }
     | {("trainer.kubeflow.org", "trainjobs", verb) for verb in ("get", "watch", "create", "patch", "delete")}
     | {("trainer.kubeflow.org", "trainingruntimes", verb) for verb in ("get", "create", "update")}
     | {("trainer.kubeflow.org", "clustertrainingruntimes", "get")}

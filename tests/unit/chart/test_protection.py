@@ -12,7 +12,8 @@ from rightpool import contract
 from .rendering import CHART, NAMESPACE, Helm, Object, kinds, one
 
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
-GUARDED = ("pods", "jobs", "jobsets", "trainjobs", "trainingruntimes", "deployments", "replicasets")
+_WRAPPED = ("jobs", "jobsets", "leaderworkersets", "trainjobs", "trainingruntimes", "deployments")
+GUARDED = (*_WRAPPED, "replicasets", "statefulsets", "pods")
 NAMES = {f"rightpool-{name}" for name in (*GUARDED, "workloads", "status", "podtemplates")}
 
 
@@ -44,7 +45,8 @@ def test_the_profiler_is_admitted_where_the_api_server_can(helm: Helm) -> None:
         rendered = [item for item in yaml.safe_load_all(text) if item]
         rights = [rule["resources"] for rule in one(rendered, "ClusterRole")["rules"]]
         policies = names(rendered, "MutatingAdmissionPolicy"), names(rendered, "MutatingAdmissionPolicyBinding")
-        assert policies in (({"rightpool-profiler"}, {"rightpool-profiler"}), (set(), set()))
+        profilers = {"rightpool-profiler", "rightpool-profiler-groups"}
+        assert policies in ((profilers, profilers), (set(), set()))
         return bool(policies[0]), "RIGHTPOOL_ADMITS_PROFILER" in text, ["podtemplates"] in rights
 
     assert parts("--api-versions", has) == (True, True, True)
@@ -93,7 +95,7 @@ def test_whatever_becomes_a_part_of_a_pod_needs_the_right_to_create_jobs(helm: H
         for version in crd["spec"]["versions"]
         for part in pod_parts(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
     }
-    wrapped = {f"spec.workload.{kind}.template" for kind in ("job", "jobSet", "trainJob", "server")}
+    wrapped = {f"spec.workload.{kind}.template" for kind in ("job", "jobSet", "trainJob", "leaderWorkerSet", "server")}
     assert wrapped | {"spec.placement.variants[].template"} <= parts
     assert not {part for part in parts if not any(part.startswith((f"{g}.", f"{g}[")) for g in guarded)}
 

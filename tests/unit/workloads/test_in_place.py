@@ -34,8 +34,8 @@ from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of
 from rightpool.workloads.kinds.registry import KINDS
 from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL, LABEL_QUEUE
 from rightpool.workloads.template import InvalidTemplate
-from tests.unit.workloads.kinds.test_contract import Body, of
-from tests.unit.workloads.samples import GPU_POOL, OWNER, ref
+from tests.unit.workloads.kinds.test_contract import Body, users
+from tests.unit.workloads.samples import GPU_POOL, ref
 
 A100: Final = replace(
     GPU_POOL,
@@ -49,6 +49,9 @@ ALLOWED: Final = {
     r"|spec/(nodeSelector|tolerations|affinity|containers/0/resources)).*)",
     "jobSet": r"/spec/(suspend|replicatedJobs/\d/template/spec/template/"
     r"(metadata(/labels.*)?|spec/(nodeSelector|tolerations).*))",
+    "trainJob": r"/spec/(suspend|runtimePatches.*)",
+    "leaderWorkerSet": r"/spec/(replicas|leaderWorkerTemplate/(size|workerTemplate/(metadata(/labels.*)?"
+    r"|spec/(nodeSelector|tolerations|affinity|containers/0/resources).*)))",
 }
 each_movable = pytest.mark.parametrize("field", ALLOWED)
 NOTES: Final = r"/metadata/annotations(/rightpool\.dev~1(held|original|revision))?"
@@ -58,14 +61,19 @@ HERE, THERE = ref(2, 2, revision=1), ref(2, 2, revision=2, pool="a100")
 
 def mine(field: str) -> tuple[Kind[Any], Body]:
     """An object that somebody has made, which runs on a10g, and the kind of it."""
-    kind, workload = of(field)
-    built = kind.build(OWNER, workload, None, HERE, GPU_POOL, None)
+    kind, built = KINDS[field], users(field, HERE)
     about = {"name": "llm", "namespace": "research", "uid": "u", "resourceVersion": "7", "annotations": {"a": "b"}}
     text = re.sub(r', "rightpool.dev/[a-z]*": "[^"]*"', "", json.dumps({**built, "metadata": about}))
     body: Body = json.loads(text)
     if field == "jobSet":  # a user's has no affinity of the operator
         body["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"].pop("affinity", None)
     return kind, body
+
+
+def suspend(kind: Kind[Any], body: Body, on: bool) -> None:
+    """As the user of an object would."""
+    for name, value in kind.suspension(on, HERE.placement, kind.observe(body).unit)["spec"].items():
+        put(body, f"/spec/{name}", value)
 
 
 def patched(body: Body, patch: list[Body]) -> Body:
@@ -108,17 +116,30 @@ def test_each_write_can_be_repeated(field: str) -> None:
     assert moved(kind, stopped, THERE, A100) == there, "it does not depend on what was tried"
 
 
+def patched_pods(patch: Body) -> Body:
+    """What an entry of runtimePatches says of the pods that train."""
+    [job] = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    assert job["name"] == "node"
+    pods: Body = job["template"]["spec"]["template"]["spec"]
+    return pods
+
+
 @each_movable
 def test_there_it_is_where_it_should_be(field: str) -> None:
     kind, before = mine(field)
     there = moved(kind, held(kind, before, HERE, GPU_POOL), THERE, A100)
     settings = adoption_of(kind).settings(there)
+    if field == "trainJob":
+        theirs, ours = settings["/spec/runtimePatches"]
+        assert [value for pointer, value in settings.items() if pointer.endswith("/nodeSelector")] == [None]
+        assert (theirs["manager"], ours["manager"]) == ("example.com/me", "rightpool.dev/operator")
+        settings = {f"/{name}": value for name, value in patched_pods(ours).items()}
     [selector] = [value for pointer, value in settings.items() if pointer.endswith("/nodeSelector")]
     assert selector == A100.node_selector, "what named the pool before has gone"
     [tolerations] = [value for pointer, value in settings.items() if pointer.endswith("/tolerations")]
     assert {"key": "a100", "operator": "Exists"} in tolerations
-    [labels] = [value for pointer, value in settings.items() if pointer.endswith("/labels")]
-    assert labels[LABEL_REVISION] == "2"
+    for labels in (value for pointer, value in settings.items() if pointer.endswith("/labels")):
+        assert labels[LABEL_REVISION] == "2"
     assert there["metadata"]["annotations"][LABEL_REVISION] == "2"
     original = original_of(kind, there)
     assert original is not None and original.placement == HERE.placement and not edited(kind, there)
@@ -129,7 +150,7 @@ def test_there_it_is_where_it_should_be(field: str) -> None:
 @each_movable
 def test_what_its_user_suspended_is_not_ours_to_resume(field: str) -> None:
     kind, body = mine(field)
-    put(body, "/spec/suspend", True)
+    suspend(kind, body, True)
     assert held(kind, body, HERE, GPU_POOL) == body
     assert moved(kind, body, THERE, A100) == body
     assert let_go(kind, body) == body
@@ -139,7 +160,7 @@ def test_what_its_user_suspended_is_not_ours_to_resume(field: str) -> None:
 def test_what_its_user_resumed_stays_where_it_is(field: str) -> None:
     kind, before = mine(field)
     stopped = held(kind, before, HERE, GPU_POOL)
-    put(stopped, "/spec/suspend", False)
+    suspend(kind, stopped, False)
     result = moved(kind, stopped, THERE, A100)
     assert result["spec"] == before["spec"] and not is_held(result)
 
@@ -192,7 +213,11 @@ def test_its_users_own_selector_is_kept(field: str) -> None:
     [pointer] = [pointer for pointer in adoption_of(kind).settings(body) if pointer.endswith("/nodeSelector")]
     put(body, pointer, {**at(body, pointer), "team": "nlp"})
     there = moved(kind, held(kind, body, HERE, GPU_POOL), THERE, A100)
-    assert at(there, pointer) == {**A100.node_selector, "team": "nlp"}
+    if field == "trainJob":
+        assert at(there, pointer) == {"team": "nlp"}, "its user's entry, and ours after it"
+        assert patched_pods(there["spec"]["runtimePatches"][1])["nodeSelector"] == {**A100.node_selector, "team": "nlp"}
+    else:
+        assert at(there, pointer) == {**A100.node_selector, "team": "nlp"}
     elsewhere: Pool = replace(A100, node_selector={"team": "vision"})
     with pytest.raises(InvalidTemplate, match="asks for team=nlp"):
         moved(kind, held(kind, body, HERE, GPU_POOL), THERE, elsewhere)
@@ -238,6 +263,49 @@ def test_a_jobset_keeps_its_size_and_gets_no_affinity() -> None:
     assert adoption_of(kind).settings(stopped) == {}
     with pytest.raises(Unable, match="none of its pods asks for chips"):
         adoption_of(kind).change(stopped, THERE, A100)
+
+
+def test_a_trainjob_keeps_its_size_and_what_others_say_of_its_pods() -> None:
+    kind, body = mine("trainJob")
+    assert adoption_of(kind).abilities(body) == Abilities("TrainJob", resize=False, affinity=False)
+    own = {"key": "team", "operator": "Exists"}
+    patched_pods(body["spec"]["runtimePatches"][0])["tolerations"] = [own]
+    stopped = held(kind, body, HERE, GPU_POOL)
+    with pytest.raises(Unable, match="a TrainJob keeps its size, and 2 pods of 2 chips are another"):
+        moved(kind, stopped, replace(THERE, placement=Placement("a100", 4, 2)), A100)
+    there = moved(kind, stopped, THERE, A100)
+    theirs, ours = there["spec"]["runtimePatches"]
+    for patch in (theirs, ours):
+        patch["time"] = "2026-11-28T22:01:58Z"
+    assert not edited(kind, there), "Trainer has written when it was written"
+    for patch in (theirs, ours):
+        del patch["time"]
+    assert patched_pods(theirs) == {"tolerations": [own]}
+    assert own in patched_pods(ours)["tolerations"], "a later entry replaces those of an earlier one"
+    assert "affinity" not in patched_pods(ours), "its JobSet would never start"
+
+
+def test_a_leaderworkerset_goes_by_groups() -> None:
+    kind, body = mine("leaderWorkerSet")
+    part = adoption_of(kind)
+    assert part.abilities(body).resize
+    bigger = moved(kind, held(kind, body, HERE, GPU_POOL), replace(THERE, placement=Placement("a100", 3, 3)), A100)
+    assert (bigger["spec"]["replicas"], bigger["spec"]["leaderWorkerTemplate"]["size"]) == (1, 3)
+    group = body["spec"]["leaderWorkerTemplate"]
+    group["leaderTemplate"] = copy.deepcopy(group["workerTemplate"])
+    body["spec"]["replicas"] = 3
+    here, there = (replace(one, placement=replace(one.placement, chips=6, replicas=6)) for one in (HERE, THERE))
+    assert not part.abilities(body).resize, "who has several groups says how many there are, and how big they are"
+    stopped = held(kind, body, here, GPU_POOL)
+    assert stopped["spec"]["replicas"] == 0 and part.adopted(stopped).replicas == 6, "it is as big as it was"
+    moved_there = moved(kind, stopped, there, A100)
+    assert (moved_there["spec"]["replicas"], part.adopted(moved_there).replicas) == (3, 6)
+    assert moved_there["spec"]["leaderWorkerTemplate"]["size"] == 2
+    for name in ("leaderTemplate", "workerTemplate"):
+        pods = moved_there["spec"]["leaderWorkerTemplate"][name]["spec"]
+        assert pods["nodeSelector"] == A100.node_selector
+    with pytest.raises(InvalidTemplate, match="8 pods are not to be divided among 3 groups"):
+        moved(kind, stopped, replace(there, placement=Placement("a100", 8, 8)), A100)
 
 
 def test_a_held_object_says_so_by_one_annotation() -> None:
@@ -292,15 +360,26 @@ def test_who_takes_a_change_back_is_found_with_the_field(field: str) -> None:
     stopped = held(kind, before, HERE, GPU_POOL)
     there = moved(kind, stopped, THERE, A100)
     assert undone(kind, before) is undone(kind, stopped) is undone(kind, there) is None
-    resumes = written({**stopped, "spec": {**stopped["spec"], "suspend": False}}, "rightpool", {"f:spec": {}})
-    resumes = written(resumes, "argocd-controller", {"f:spec": {"f:suspend": {}}}, "2026-11-28T09:00:00Z")
-    assert undone(kind, resumes) == ("argocd-controller", "/spec/suspend")
+    resumes = copy.deepcopy(stopped)
+    suspend(kind, resumes, False)
+    name = "replicas" if field == "leaderWorkerSet" else "suspend"
+    resumes = written(resumes, "rightpool", {"f:spec": {}})
+    resumes = written(resumes, "argocd-controller", {"f:spec": {f"f:{name}": {}}}, "2026-11-28T09:00:00Z")
+    assert undone(kind, resumes) == ("argocd-controller", f"/spec/{name}")
     pointer = next(one for one in adoption_of(kind).settings(there) if one.endswith("/nodeSelector"))
     back = copy.deepcopy(there)
     put(back, pointer, at(before, pointer))
     roles = {'k:{"name":"workers"}': {"f:template": {"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}}}}
-    inner: Body = {"f:template": {"f:spec": {"f:nodeSelector": {}}}}
-    own = {"f:spec": inner if field == "job" else {"f:replicatedJobs": roles}}
+    inner: Body = {"f:spec": {"f:nodeSelector": {}}}
+    owned: dict[str, Body] = {
+        "job": {"f:template": inner},
+        "jobSet": {"f:replicatedJobs": roles},
+        "trainJob": {"f:runtimePatches": {}},
+        "leaderWorkerSet": {"f:leaderWorkerTemplate": {"f:workerTemplate": inner}},
+    }
+    own = {"f:spec": owned[field]}
+    if field == "trainJob":
+        pointer = "/spec/runtimePatches"  # the outer one is named first
     back = written(written(back, "kustomize-controller", own), "kubectl-edit", {"f:metadata": {"f:labels": {}}})
     assert undone(kind, back) == ("kustomize-controller", pointer)
     nobody = written(copy.deepcopy({**back, "metadata": {**there["metadata"]}}), "kubectl-edit", {"f:metadata": {}})

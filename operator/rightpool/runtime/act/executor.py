@@ -331,7 +331,7 @@ class Executor:
             self._companions.give(job, child)
         intent = {
             "metadata": {"name": child.name, "namespace": child.namespace, "uid": child.uid},
-            **child.kind.suspension(wanted, command.ref.placement),
+            **child.kind.suspension(wanted, command.ref.placement, child.state.unit),
         }
         resource = child.kind.resource
         self._store.assume(resource, self._client.apply(resource, intent))

@@ -143,8 +143,11 @@ class Objects:
         self, job: Job, command: ChangeObject, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]
     ) -> bool:
         ref, migration, kind = command.ref, job.state.migration, child.kind
-        if kind.observe(body).suspended:
+        state = kind.observe(body)
+        if state.suspended:
             self._without_pods(child)
+            if state.stopping:
+                raise Fenced(f"the controller of {child.name} has not seen its pods end")
         if ref is None:
             return self._write(job, child, body, resumed(kind, body), "resumed")
         try:

@@ -36,7 +36,7 @@ def hold(client: ClusterClient, child: ChildFacts, wanted: bool, placement: Plac
     leads to the same requests once more. Where Kueue is not installed, or was removed, the child itself is suspended,
     and stays so until a queue resumes it.
     """
-    suspended = child.kind.suspension(True, placement)
+    suspended = child.kind.suspension(True, placement, child.state.unit)
     if not wanted:
         there = _activate(client, child, True)
         return _note(client, child, {}, None if there else suspended)

@@ -247,9 +247,10 @@ def pod_facts(body: Mapping[str, Any]) -> PodFacts | None:
 def member_facts(body: Mapping[str, Any], child: ChildFacts) -> PodFacts | None:
     """The facts of a pod of an adopted object, whatever its labels of ours; None for a pod that is not its own."""
     metadata = meta(body)
-    if child.kind.owner_of(metadata, child.name) != child.uid:
+    part = adoption_of(child.kind)
+    if not part.owns(metadata, child.name, child.uid):
         return None
-    role = sys.intern(adoption_of(child.kind).role_of(metadata))
+    role = sys.intern(part.role_of(metadata))
     return altered(_pod_facts(body, child.job, child.revision, child.uid, role), profiled=_has_profiler(body))
 
 

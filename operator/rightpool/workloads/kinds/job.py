@@ -103,6 +103,10 @@ class AdoptedJobs:
         """See Adoptable."""
         return _UID, str(body["metadata"]["uid"])
 
+    def owns(self, pod: Mapping[str, Any], name: str, uid: str) -> bool:
+        """See Adoptable."""
+        return JOB.owner_of(pod, name) == uid
+
     def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
         """See Adoptable."""
         return dict([self.members(body)])
@@ -225,7 +229,7 @@ class JobKind:
             role=_role(spec),
         )
 
-    def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
+    def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
         """The fields that suspend or resume a Job; its parallelism does not change."""
         return {"spec": {"suspend": suspend}}
 

@@ -88,6 +88,10 @@ class AdoptedJobSets:
         """See Adoptable."""
         return _UID, str(body["metadata"]["uid"])
 
+    def owns(self, pod: Mapping[str, Any], name: str, uid: str) -> bool:
+        """See Adoptable."""
+        return JOB_SET.owner_of(pod, name) == uid
+
     def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
         """See Adoptable."""
         return dict([self.members(body), (_ROLE, role)])
@@ -212,7 +216,7 @@ class JobSetKind:
             role=sys.intern(labels.get(LABEL_ROLE, "")),
         )
 
-    def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
+    def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
         """The field that suspends or resumes a JobSet."""
         return {"spec": {"suspend": suspend}}
 

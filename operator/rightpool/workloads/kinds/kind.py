@@ -88,6 +88,12 @@ class ChildState:
     pods: int | None = None
     """How many scaled pods it is to have, of a kind whose number changes while it runs; else None."""
 
+    unit: int = 1
+    """How many pods its spec counts as one, such as those of a group."""
+
+    stopping: bool = False
+    """Whether its controller counts pods still, although it is suspended."""
+
 
 class Companion(Protocol):
     """An object of its own for each child, which its child refers to: made of one that the workload names, with what
@@ -149,8 +155,13 @@ class Adoptable(Protocol[A]):
     def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
         """The label, and its value, by which the pods of this object are listed. Its own controllers set it.
 
-        Others may set it too: `owner_of` says of a pod whether it is a member.
+        Others may set it too: `owns` says of a pod whether it is a member.
         """
+        ...
+
+    def owns(self, pod: Mapping[str, Any], name: str, uid: str) -> bool:
+        """Whether a pod with this metadata is of the object of this name and uid, by labels of the kind's own
+        controllers and by what controls the pod."""
         ...
 
     def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
@@ -245,8 +256,8 @@ class Kind(Protocol[W]):
         """Read the state of an object of this kind."""
         ...
 
-    def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
-        """The fields that, applied to an existing child, stop its pods or start those of `placement`."""
+    def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
+        """The fields that, applied to an existing child of this unit, stop its pods or start those of `placement`."""
         ...
 
     def expiry(self, seconds: int) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from rightpool.api.workload import Workload
 from rightpool.workloads.kinds.job import JOB
 from rightpool.workloads.kinds.job_set import JOB_SET
 from rightpool.workloads.kinds.kind import Kind, adoption_of
+from rightpool.workloads.kinds.leader_worker_set import LEADER_WORKER_SET
 from rightpool.workloads.kinds.server import SERVER
 from rightpool.workloads.kinds.train_job import TRAIN_JOB
 from rightpool.workloads.names import child_name
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.template import InvalidTemplate
 
-KINDS: Final[dict[str, Kind[Any]]] = {kind.field: kind for kind in (JOB, TRAIN_JOB, JOB_SET, SERVER)}
+KINDS: Final[dict[str, Kind[Any]]] = {kind.field: kind for kind in (JOB, TRAIN_JOB, JOB_SET, LEADER_WORKER_SET, SERVER)}
 """By field of spec.workload. Of kinds that are made into each other the outer one is first: pods have the labels of
 both."""
 

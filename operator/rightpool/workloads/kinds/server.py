@@ -125,7 +125,7 @@ class ServerKind:
             pods=pods,
         )
 
-    def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
+    def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
         """The field that says how many pods there are."""
         return {"spec": {"replicas": 0 if suspend else placement.replicas}}
 

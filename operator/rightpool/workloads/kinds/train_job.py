@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -14,14 +15,17 @@ from rightpool.api.train_job import TrainJobWorkload
 from rightpool.api.units import unix_time_of
 from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, condition_of, resumed_at
-from rightpool.workloads.metadata import child_metadata
+from rightpool.workloads.kinds.kind import ChildState, Unable, condition_of, resumed_at
+from rightpool.workloads.metadata import as_new, child_metadata
 from rightpool.workloads.names import LABEL_OWNER, check_names, child_name, object_labels
 from rightpool.workloads.owner import Owner
+from rightpool.workloads.placed import texts
 from rightpool.workloads.pod_set import PodSet, scaled_of
-from rightpool.workloads.pods import pod_templates
+from rightpool.workloads.pods import place_pods, pod_templates
 from rightpool.workloads.rendezvous import Hosts
+from rightpool.workloads.resources import chips_of, drop_chips
 from rightpool.workloads.template import InvalidTemplate, containers_of, mapping_in, normalised, objects_in
 
 TRAIN_JOBS: Final = Resource("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs")
@@ -37,6 +41,8 @@ _ROLE: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 _INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _LAUNCHED: Final = ("mpi", "flux")  # by a pod of its own, which tells the others what to run
 _PROGRAM: Final = ("image", "command", "args")
+_PATCHES: Final = "/spec/runtimePatches"
+_MANAGER: Final = "rightpool.dev/operator"  # of the operator's own entry there
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,83 @@ class TrainingRuntimes:
         return {**manifest, "spec": {**manifest["spec"], "runtimeRef": workload.template["runtimeRef"]}}
 
 
+class AdoptedTrainJobs:
+    """TrainJobs that somebody else has made. What they say themselves is read, and not their runtime."""
+
+    def abilities(self, body: Mapping[str, Any]) -> Abilities:
+        """See Adoptable. Trainer takes an affinity, which its JobSet refuses, and so never starts."""
+        return Abilities("TrainJob", resize=False, affinity=False)
+
+    def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Adoptable. Trainer writes into each entry when that was written, which says nothing."""
+        patches = body["spec"].get("runtimePatches")
+        found = {_PATCHES: patches and [{name: one[name] for name in one if name != "time"} for one in patches]}
+        found |= {f"{pointer}/nodeSelector": pod.get("nodeSelector") for pointer, pod in _patched(body)}
+        return copy.deepcopy(found)
+
+    def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
+        """See Adoptable. The operator's own entry is the last, whose node selector holds."""
+        changed, at = copy.deepcopy(dict(body)), ref.placement
+        nodes, chips = _asked(changed)
+        if (nodes, chips) != (at.replicas, at.chips_per_replica):
+            raise Unable(
+                f"a TrainJob keeps its size, and {at.replicas} pods of {at.chips_per_replica} chips are another"
+            )
+        # What a later entry says of tolerations replaces those of an earlier one.
+        spec: dict[str, Any] = {"nodeSelector": {}, "tolerations": []}
+        for _, pod in _patched(changed):
+            selector = pod.get("nodeSelector") or {}
+            if not texts(selector):
+                raise InvalidTemplate("runtimePatches: a nodeSelector must be an object of texts")
+            spec["nodeSelector"] |= selector
+            spec["tolerations"] = pod.get("tolerations") or spec["tolerations"]
+        template = copy.deepcopy({"spec": spec})
+        place_pods(template, pool, at, affinity=False)
+        theirs = [one for one in changed["spec"].get("runtimePatches") or () if one.get("manager") != _MANAGER]
+        job = {"name": _CONTAINER, "template": {"spec": {"template": template}}}
+        ours = {"manager": _MANAGER, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}}}
+        changed["spec"]["runtimePatches"] = [*theirs, ours]
+        return changed
+
+    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """See Adoptable."""
+        return as_new(body)
+
+    def adopted(self, body: Mapping[str, Any]) -> TrainJobWorkload:
+        """See Adoptable."""
+        spec = normalised(body.get("spec") or {})
+        nodes, chips = _asked(body)
+        if not (nodes and chips):
+            raise InvalidTemplate(
+                "a TrainJob is looked at by its own spec alone: write spec.trainer.numNodes, and the chips of a pod in "
+                "spec.trainer.resourcesPerNode"
+            )
+        drop_chips({"resources": spec["trainer"]["resourcesPerNode"]})
+        return TrainJobWorkload(template=spec, chips_per_replica=chips)
+
+    def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        """See Adoptable. Its JobSet has its name."""
+        return _JOB_SET, str(body["metadata"]["name"])
+
+    def owns(self, pod: Mapping[str, Any], name: str, uid: str) -> bool:
+        """See Adoptable. No label has its uid."""
+        return bool((pod.get("labels") or {}).get(_JOB_SET) == name)
+
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """See Adoptable."""
+        return dict([self.members(body), (_ROLE, role)])
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        """See Adoptable."""
+        return str((pod.get("labels") or {}).get(_ROLE, ""))
+
+    def shaped(self, pointer: str, value: Any) -> bool:
+        """See Adoptable."""
+        if pointer == _PATCHES:
+            return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+        return texts(value)
+
+
 class TrainJobKind:
     """Training by Trainer, which makes a JobSet of the TrainJob and its runtime."""
 
@@ -103,7 +186,7 @@ class TrainJobKind:
     resource: Final = TRAIN_JOBS
     optional: Final = True
     companion: Final = TrainingRuntimes()
-    adoption: Final = None
+    adoption: Final = AdoptedTrainJobs()
 
     def pod_sets(self, workload: TrainJobWorkload | _Known) -> tuple[PodSet, ...]:
         """See Kind. Without the runtime only what the TrainJob itself says of the pods that train."""
@@ -178,9 +261,10 @@ class TrainJobKind:
             started_at=unix_time_of(resumed_at(about, spec, conditions)),
             role=sys.intern(labels.get(LABEL_ROLE, "")),
             members=sys.intern(labels.get(LABEL_OWNER, "")),
+            stopping=any(int(one.get("active") or 0) for one in status.get("jobsStatus") or ()),
         )
 
-    def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
+    def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
         """The field that suspends or resumes a TrainJob."""
         return {"spec": {"suspend": suspend}}
 
@@ -196,6 +280,29 @@ class TrainJobKind:
 
 
 TRAIN_JOB: Final = TrainJobKind()
+
+
+def _asked(body: Mapping[str, Any]) -> tuple[int, int]:
+    """How many pods a TrainJob asks for, with how many chips each; 0 where it does not say so itself."""
+    trainer = (body.get("spec") or {}).get("trainer") or {}
+    return int(trainer.get("numNodes") or 0), sum(chips_of({"resources": trainer.get("resourcesPerNode")}).values())
+
+
+def _patched(body: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What others' entries of runtimePatches say of the pods that train, with JSON pointers."""
+    for place, patch in enumerate(body["spec"].get("runtimePatches") or ()):
+        jobs = _under(patch, "trainingRuntimeSpec", "template", "spec").get("replicatedJobs")
+        for index, job in enumerate(jobs if isinstance(jobs, list) else ()):
+            if _under(job).get("name") == _CONTAINER and patch.get("manager") != _MANAGER:
+                role = f"{_PATCHES}/{place}/trainingRuntimeSpec/template/spec/replicatedJobs/{index}"
+                yield f"{role}/template/spec/template/spec", _under(job, "template", "spec", "template", "spec")
+
+
+def _under(value: Any, *fields: str) -> dict[str, Any]:
+    """The object in these fields; empty where there is none."""
+    for field in fields:
+        value = value.get(field) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _trained(role: str, template: Mapping[str, Any], workload: TrainJobWorkload) -> PodSet:

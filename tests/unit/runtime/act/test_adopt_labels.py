@@ -104,7 +104,7 @@ def test_a_labelled_object_gets_a_profiledjob_that_belongs_to_it() -> None:
         (job("a.name.with.dots"), "NameTaken"),
         (job("n" * 60), "NameTaken"),
         (job("bert"), "NameTaken"),
-        ({**job(), "kind": "TrainJob"}, "WorkloadNotAdoptable"),
+        ({**job(), "kind": "Deployment"}, "WorkloadNotAdoptable"),
         (job(ownerReferences=[{"kind": "JobSet", "name": "llm", "controller": True}]), "WorkloadControlled"),
     ],
 )

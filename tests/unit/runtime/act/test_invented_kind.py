@@ -178,7 +178,7 @@ class WidgetKind:
     def expiry(self, seconds: int) -> dict[str, Any]:
         return {"spec": {"lifetime": seconds}}
 
-    def suspension(self, suspend: bool, placement: Placement) -> dict[str, Any]:
+    def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
         return {"spec": {"size": 0 if suspend else placement.replicas}}
 
     def owner_of(self, pod: Mapping[str, Any], child: str) -> str:

@@ -24,11 +24,11 @@ RECORDED: Final = Path(__file__).parent / "recorded"
 Body = dict[str, Any]
 
 each_kind = pytest.mark.parametrize("field", KINDS)
-# Their pods are not in the child alone: nothing is laid over them, and none of their objects is adopted.
+# Their pods are not in the child alone: nothing is laid over them.
 each_whole_kind = pytest.mark.parametrize("field", [field for field in KINDS if KINDS[field].companion is None])
-NOT_ADOPTED: Final = {"trainJob": "TrainJob", "server": "Deployment"}
 each_adopted_kind = pytest.mark.parametrize("field", [kind.field for kind in adoptable()])
 SERVES: Final = {"server"}
+ENDLESS: Final = {*SERVES, "leaderWorkerSet"}
 each_gang = pytest.mark.parametrize("field", [field for field in KINDS if field not in SERVES])
 
 
@@ -51,6 +51,20 @@ def built(field: str, placed: Revision, suspend: bool = False, queue: str | None
     return kind.build(OWNER, workload, queue, placed, GPU_POOL, INJECTION, suspend)
 
 
+def users(field: str, placed: Revision) -> Body:
+    """Such an object as somebody makes it, of this size on the pool."""
+    kind, workload = of(field)
+    if kind.companion is None:
+        return kind.build(OWNER, workload, None, placed, GPU_POOL, None)
+    chips = {"limits": {GPU_POOL.resource_name: str(placed.placement.chips_per_replica)}}
+    pods = {"spec": {"nodeSelector": {**GPU_POOL.node_selector}}}
+    jobs = [{"name": "node", "template": {"spec": {"template": pods}}}]
+    patch = {"manager": "example.com/me", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
+    trainer = {"numNodes": placed.placement.replicas, "resourcesPerNode": chips}
+    spec = {"runtimeRef": {"name": "torch"}, "trainer": trainer, "runtimePatches": [patch], "suspend": False}
+    return {"metadata": {"labels": {}}, "spec": spec}
+
+
 def merged(body: Body, patch: Body) -> Body:
     result = copy.deepcopy(body)
     for key, value in patch.items():
@@ -62,7 +76,7 @@ def merged(body: Body, patch: Body) -> Body:
 def test_each_state_is_read(field: str) -> None:
     kind, seen = KINDS[field], recorded(field)
     expected = {"running": (False, False, False), "suspended": (True, False, False)}
-    if field not in SERVES:
+    if field not in ENDLESS:
         expected |= {"completed": (False, True, False), "failed": (False, False, True)}
     state = {name: kind.observe(seen[name]) for name in expected}
     assert {name: (s.suspended, s.succeeded, s.failed) for name, s in state.items()} == expected
@@ -99,8 +113,9 @@ def test_pods_that_train_have_the_role_that_the_child_names(field: str) -> None:
 @each_gang
 def test_pods_look_for_the_first_where_it_is(field: str) -> None:
     seen = recorded(field)
-    named = {f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}.research.svc" for pod in seen["pods"]}
-    leaders = {pod["spec"]["leader"] for pod in seen["pods"] if pod["spec"]["leader"] is not None}
+    named = {f"{pod['spec']['hostname']}.{pod['spec']['subdomain']}.research" for pod in seen["pods"]}
+    addresses = (pod["spec"]["leader"] for pod in seen["pods"] if pod["spec"]["leader"] is not None)
+    leaders = {address.removesuffix(".svc") for address in addresses}
     assert len(leaders) == 1 and leaders <= named
 
 
@@ -122,7 +137,8 @@ def test_what_is_built_is_read_back(field: str) -> None:
 @each_kind
 def test_it_is_stopped_started_and_set_to_expire_by_its_spec_alone(field: str) -> None:
     kind, running = KINDS[field], recorded(field)["running"]
-    stop, go = (kind.suspension(suspend, ref(2, 2).placement) for suspend in (True, False))
+    unit = kind.observe(running).unit
+    stop, go = (kind.suspension(suspend, ref(2, 2).placement, unit) for suspend in (True, False))
     expiry = kind.expiry(60)
     assert stop.keys() == go.keys() == expiry.keys() == {"spec"}
     stopped = merged(running, stop)
@@ -155,7 +171,7 @@ def test_members_are_found_by_a_label_that_each_pod_has(field: str) -> None:
 @each_adopted_kind
 def test_an_object_that_somebody_made_is_the_workload_that_it_asks_for(field: str) -> None:
     kind, workload = of(field)
-    made = kind.build(OWNER, workload, None, ref(4, 2), GPU_POOL, None)
+    made = users(field, ref(4, 2))
     before = copy.deepcopy(made)
     adopted = adopted_workload(kind, made)
     assert (adopted.field, adopted.replicas, adopted.chips_per_replica) == (field, 2, 2)
@@ -165,13 +181,13 @@ def test_an_object_that_somebody_made_is_the_workload_that_it_asks_for(field: st
     assert made == before, "what was read stays as it is"
     assert kind_named(kind.resource.api_version, kind.resource.kind) is kind
     # No chips at all, and more than one container with some.
-    with pytest.raises(InvalidTemplate, match="no container asks for chips"):
+    with pytest.raises(InvalidTemplate, match=r"no container asks for chips|the chips of a pod in spec\.trainer"):
         adoption_of(kind).adopted({**made, "spec": without_chips(made["spec"])})
 
 
 def test_what_can_t_be_adopted_is_found_by_nobody_and_says_so() -> None:
     others = [kind for kind in KINDS.values() if kind not in adoptable()]
-    assert [kind.resource.kind for kind in others] == ["TrainJob", "Deployment"]
+    assert [kind.resource.kind for kind in others] == ["Deployment"]
     for kind in others:
         assert kind_named(kind.resource.api_version, kind.resource.kind) is None
         with pytest.raises(Unable, match=f"a {kind.resource.kind} can't be adopted: wrap it"):

@@ -108,5 +108,5 @@ def test_it_is_scaled_by_its_spec_alone() -> None:
     child = built(work())
     placement = ref(6, 3).placement
     assert SERVER.observe(child).pods == 2 and not SERVER.observe(child).suspended
-    assert SERVER.suspension(False, placement) == {"spec": {"replicas": 3}}
-    assert SERVER.suspension(True, placement) == {"spec": {"replicas": 0}}
+    assert SERVER.suspension(False, placement, 1) == {"spec": {"replicas": 3}}
+    assert SERVER.suspension(True, placement, 1) == {"spec": {"replicas": 0}}
