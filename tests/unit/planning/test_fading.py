@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from statistics import fmean
 
 import pytest
 
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.offers.experience import measured_before
 from rightpool.planning.work.fading import faded
-from tests.unit.planning.jobs import NOW, POOLS, entry, running
+from tests.unit.planning.jobs import NOW, POOLS, changed, entry, find, fleet, plan, running
 from tests.unit.planning.world import variation
 
 CAME = Placement("a10g", 4, 1)
@@ -18,7 +18,7 @@ CAME = Placement("a10g", 4, 1)
 
 def on(pool: str, *rates: float) -> list[Job]:
     """Jobs that were verified there at 1,000 and did that until an hour ago, by what they do since."""
-    made = []
+    made: list[Job] = []
     for rate in rates:
         seen = replace(variation(1, 1000.0, NOW, windows=24), recent=(1000.0,) * 12 + (rate,) * 12)
         job = running(rate=rate, variation=seen)
@@ -53,11 +53,21 @@ def test_what_jobs_elsewhere_lose_as_well_is_no_pools() -> None:
     assert set(shares(jobs)) == {1.0}
 
 
-def test_home_would_do_more_than_the_job_does_where_its_pool_has_faded() -> None:
-    (job, *_) = on("a100", 600.0)
-    move = job.state.history[0]
-    usual, now = (measured_before(job, NOW, POOLS, share)[move.source].ratio for share in (1.0, 0.6))
-    assert now == pytest.approx(usual / 0.6)
+@pytest.mark.parametrize("doubt", [0.02, 0.2], ids=["measured well", "measured badly"])
+def test_home_would_do_what_the_pool_has_taken_however_badly_its_move_was_measured(doubt: float) -> None:
+    jobs = [
+        changed(job, history=(replace(job.state.history[0], doubt=doubt),)) for job in on("a100", 600.0, 590.0, 610.0)
+    ]
+    steady = []
+    for job in jobs:
+        seen = job.observed.variation
+        assert seen is not None
+        steady.append(changed(job, variation=replace(seen, recent=(fmean(seen.recent),) * 24)))
+    pools = {place: replace(POOLS["a100"], name=place) for place in ("a100", CAME.pool)}
+    key = jobs[0].key
+    kept, lost = (find(plan(fleet(of, pools)).assessments[key], CAME.pool, 4).throughput for of in (steady, jobs))
+    assert kept is not None and lost is not None
+    assert lost.median == pytest.approx(kept.median / faded(jobs, NOW)[key], rel=0.02)
 
 
 def test_what_jobs_lose_each_at_its_own_time_is_no_pools() -> None:

@@ -74,7 +74,7 @@ class Experience:
     """Whether it says something of chips and sizes, and not of that pool alone: no fault throttled either place."""
 
 
-def measured_before(job: Job, now: float, pools: Mapping[str, Pool], faded: float = 1.0) -> dict[Placement, Experience]:
+def measured_before(job: Job, now: float, pools: Mapping[str, Pool]) -> dict[Placement, Experience]:
     """By placement, the newest comparison that leads there from where the job is. An edit by the user ends it, unless
     it changed the size alone and the new one was measured.
 
@@ -83,15 +83,14 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool], faded: floa
     are chained. With age they are trusted less, since pools change: one that was throttled is tried again.
     What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such. Where it is
     throttled, what it did before the fault leads from one to the other; under the placement itself is what it would do
-    there without the fault. What it did in a pool that has other chips now, by `pools`, it did elsewhere. faded: its
-    rate here ÷ that when it was verified, by what its pool has lost since.
+    there without the fault. What it did in a pool that has other chips now, by `pools`, it did elsewhere.
     """
     revision = job.state.revision
     now_throttled = throttled_now(job)
     if revision is None or not (job.state.history or now_throttled):
         return {}
     known: dict[tuple[Placement, bool], tuple[float, float]] = {
-        (_bought_anyhow(revision.placement), now_throttled): (-math.log(faded), 0.0)
+        (_bought_anyhow(revision.placement), now_throttled): (0.0, 0.0)
     }
     healthy = _healthy_here(job, now) if now_throttled else None
     if healthy is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rightpool.api.placement import CapacityType, Placement
-from rightpool.planning.jobs.job import Job, parallelism_of
+from rightpool.planning.jobs.job import Job, JobKey, parallelism_of
 from rightpool.planning.judge.crowding import Crowding
 from rightpool.planning.offers.experience import Experience
 from rightpool.planning.offers.register import NONE, Options, Register
@@ -51,12 +51,13 @@ def row_rates(
     measured: Mapping[int, dict[Placement, Experience]],
     register: Register,
     predictor: Predictor,
+    faded: Mapping[JobKey, float],
     crowded: Mapping[str, Crowding],
 ) -> RowRates:
     """Rates of all rows that no gate of a pool rules out, of one chip on the same pools, and of where jobs are.
 
-    measured: by job, the placements where it was measured before. crowded: by pool, what it leaves of the rate of a job
-    that comes there.
+    measured: by job, the placements where it was measured before. faded: by job, what its pool has made of its rate.
+    crowded: by pool, what it leaves of the rate of a job that comes there.
     """
     machines, count = register.machines, len(jobs)
     home, here = index.home, index.here
@@ -123,7 +124,8 @@ def row_rates(
         [parallelism_of(job) for job in jobs],
     )
     prediction = predictor.predict(made_from, machines, targets)
-    prediction = _left(prediction, targets, home, machines, crowded)
+    slowed = np.array([faded.get(job.key, 1.0) for job in jobs])
+    prediction = _left(prediction, targets, home, machines, slowed, crowded)
     median = prediction.median
     begin = len(asked)
     alone = median[begin : begin + len(alone_job)]
@@ -147,14 +149,21 @@ def row_rates(
 
 
 def _left(
-    prediction: Prediction, targets: Destinations, home: Ints, machines: Machines, crowded: Mapping[str, Crowding]
+    prediction: Prediction,
+    targets: Destinations,
+    home: Ints,
+    machines: Machines,
+    faded: Floats,
+    crowded: Mapping[str, Crowding],
 ) -> Prediction:
-    """What pools leave of it for jobs that come, and were not measured there."""
-    median = prediction.median.copy()
+    """What pools leave of it for jobs that come, and were not measured there. What a job's own pool has taken of its
+    rate no other pool takes, of jobs that were measured there neither: no noise of their measurements tells that."""
+    moves = targets.pool != home[targets.job]
+    median = np.where(moves, prediction.median / faded[targets.job], prediction.median)
     for number, pool in enumerate(machines.pools):
         if pool.name not in crowded:
             continue
-        comes = np.flatnonzero((targets.pool == number) & (home[targets.job] != number) & np.isnan(targets.seen))
+        comes = np.flatnonzero(moves & (targets.pool == number) & np.isnan(targets.seen))
         in_use = pool.total - pool.free
         median[comes] *= [crowded[pool.name].at(in_use + chips) for chips in targets.chips[comes].tolist()]
     return replace(prediction, median=median)

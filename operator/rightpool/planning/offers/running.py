@@ -68,13 +68,9 @@ def evaluate_running(
     """The columns of these jobs, whose pools must be among the machines of the register. faded: what their pools have
     made of their rates; crowded: by pool, what it leaves of the rate of a job that comes."""
     pools = {pool.name: pool for pool in register.machines.pools}
-    seen = {
-        place: seen
-        for place, job in enumerate(jobs)
-        if (seen := measured_before(job, now, pools, faded.get(job.key, 1.0)))
-    }
+    seen = {place: seen for place, job in enumerate(jobs) if (seen := measured_before(job, now, pools))}
     with np.errstate(all="ignore"):
-        return _Columns(jobs, shapes, register, predictor, now, seen, crowded).running()
+        return _Columns(jobs, shapes, register, predictor, now, seen, faded, crowded).running()
 
 
 class _Columns:
@@ -88,6 +84,7 @@ class _Columns:
         predictor: Predictor,
         now: float,
         seen: Mapping[int, dict[Placement, Experience]],
+        faded: Mapping[JobKey, float],
         crowded: Mapping[str, Crowding],
     ) -> None:
         self.jobs, self.register, self.now, self.seen = jobs, register, now, seen
@@ -99,7 +96,7 @@ class _Columns:
         self.job, self.option, self.gate = index.job, index.option, index.gate
         self.options = register.options(now)
         self.tenants, self.often = self._interruptions()
-        rates = row_rates(jobs, index, self.options, self.seen, register, predictor, crowded)
+        rates = row_rates(jobs, index, self.options, self.seen, register, predictor, faded, crowded)
         self.prediction, self.noise, self.rates = rates.prediction, rates.noise, rates.rates
         self.predicted, self.efficiency, self.was_seen = rates.predicted, rates.efficiency, rates.seen
         self.other_program = rates.other_program
