@@ -44,11 +44,13 @@ class PlacementPolicySpec(ApiModel):
     default_adaptation_mode: AdaptationMode = AdaptationMode.RECOMMEND
     """What holds for jobs that do not set adaptation.mode."""
 
-    max_concurrent_migrations: int = Field(default=10, ge=0, le=10_000)
-    """Most migrations at the same time. 0: none."""
+    max_concurrent_migrations: int | None = Field(default=None, ge=0, le=10_000)
+    """Most migrations at the same time. 0: none. By default 10, or one for 50 jobs that have a place, if that is more.
+    """
 
-    max_moves_per_hour: int = Field(default=60, ge=0, le=100_000)
-    """Most moves that are begun in an hour. 0: none."""
+    max_moves_per_hour: int | None = Field(default=None, ge=0, le=100_000)
+    """Most moves that are begun in an hour. 0: none. By default 60, or one for 10 jobs that have a place, if that is
+    more."""
 
     min_run_time: Duration = Field(default="5m", validate_default=True)
     """Least time that a Revision runs before the job is moved again."""

@@ -179,7 +179,7 @@ def test_a_pool_is_read() -> None:
 def test_an_absent_policy_has_safe_defaults() -> None:
     policy = PlacementPolicySpec()
     assert policy.default_adaptation_mode is AdaptationMode.RECOMMEND
-    assert (policy.max_concurrent_migrations, policy.max_moves_per_hour) == (10, 60)
+    assert (policy.max_concurrent_migrations, policy.max_moves_per_hour) == (None, None)
     assert policy.min_run_time == timedelta(minutes=5)
     assert (policy.circuit_breaker.window, policy.circuit_breaker.max_rolled_back_share) == (10, Decimal("0.5"))
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rightpool.api.action import Action
@@ -20,12 +23,18 @@ from rightpool.planning.allocate import fleet_allocator
 from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, Choice
 from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.plan import Plan
+from rightpool.planning.allocate.plan import plan as plan_by
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.beginning import with_decision
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS
 from rightpool.planning.offers.evidence import Outbid
+from rightpool.prediction.chip_model import Comparison
+from rightpool.prediction.features import Features
+from rightpool.prediction.machines import Machines
+from rightpool.prediction.predictor import Destinations, Prediction
+from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import GREEDY, NOW, changed, entry, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_plan import FREE
@@ -275,6 +284,62 @@ def test_whoever_has_waited_for_too_long_is_passed_over_no_more() -> None:
 
     assert starts(30.0) == {one.key.name for one in many}
     assert starts(2.0 * 3600.0) == {"large"}
+
+
+# --- prices and pools ------------------------------------------------------------------------------------------------
+
+
+class Odd:
+    """The step model, which on some pools says what can't be."""
+
+    def __init__(self, says: float) -> None:
+        self._says, self._model = says, StepModelPredictor()
+        self.version = "odd"
+
+    def of_fleet(self, experience: Sequence[Comparison]) -> Odd:
+        return self
+
+    def predict(self, jobs: Features, machines: Machines, targets: Destinations) -> Prediction:
+        found = self._model.predict(jobs, machines, targets)
+        elsewhere = ~targets.current & (targets.pool == machines.index["cheap"])
+        return replace(found, median=np.where(elsewhere, self._says, found.median))
+
+
+@pytest.mark.parametrize("says", [math.nan, 0.0, -1.0], ids=["nan", "zero", "negative"])
+def test_what_a_model_says_that_can_t_be_is_nothing_to_the_plan(says: float) -> None:
+    made = plan_by(contested(), Odd(says), FleetAllocator())
+    assert made.allocation.choice.failure is None
+    assert "cheap" not in targets(made).values()
+    assert all(math.isfinite(price) for price in made.allocation.choice.prices.values())
+
+
+@pytest.mark.parametrize("price", [0.0, None], ids=["free", "unknown"])
+def test_chips_without_a_price_are_shared_out_all_the_same(price: float | None) -> None:
+    """Who has waited for longer starts, and who wants time grows."""
+    machines = {"only": pool("only", A100_CHIP, price, total=8, free=6, per_node=8)}
+    one = wide(2, objective="MinimizeTime")
+    made = plan(fleet([one], machines, FREE), allocator=FleetAllocator())
+    assert made.allocation.choice.failure is None
+    assert made.assessments[one.key].decision.action is Action.RESIZE
+    waiting = [new(4), replace(new(4), key=JobKey("ns", "later"), created_at=NOW - 60.0)]
+    starts = plan(fleet(waiting, machines, FREE), allocator=FleetAllocator())
+    assert starts.allocation.choice.failure is None
+    begun = {key.name for key, made in starts.assessments.items() if made.decision.action is Action.START}
+    assert begun == {"new"}
+
+
+def test_a_pool_that_vanishes_while_a_plan_is_under_way_takes_nothing_else_with_it() -> None:
+    """One gives way for another; then its pool is gone, with and without the memory of the plan before."""
+    one, two = wide(), new()
+    first = by_fleet(one, two)
+    began = with_decision(one, first.assessments[one.key], NOW, lambda *_: "")
+    assert began.state.migration is not None
+    elsewhere = job("choosy", "cheap")
+    for before in (first, None):
+        made = plan(fleet([began, two, elsewhere], pools_of(4), FREE), before, FleetAllocator())
+        assert made.allocation.choice.failure is None
+        assert made.assessments[elsewhere.key].decision.target == Placement("cheap", 4, 1)
+        assert made.assessments[began.key].decision.action not in MIGRATING_ACTIONS
 
 
 # --- when it fails ---------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from rightpool.planning.allocate.limits import (
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.moves.commands import RequestCheckpoint, commands
 from rightpool.planning.moves.transitions import advance
+from rightpool.planning.offers.evidence import TooManyAnHour, TooManyAtOnce
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.work.outlook import Outlook
 from rightpool.planning.work.unsaved import late_save
@@ -58,6 +59,23 @@ def under_way(name: str, began: float = NOW - 10) -> Job:
             "d-1", Action.MOVE, Phase.DRAINING, job.state.revision, target, began, began, Reason.MOVING, "m"
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("placed", "asked", "at_once", "an_hour"),
+    [(100, {}, 10, 60), (2000, {}, 40, 200), (2000, {"maxConcurrentMigrations": 3, "maxMovesPerHour": 5}, 3, 5)],
+    ids=["small", "large", "as-the-policy-says"],
+)
+def test_a_large_fleet_may_move_more(placed: int, asked: dict[str, int], at_once: int, an_hour: int) -> None:
+    still, policy = running(name="still"), auto_policy(**asked)
+    jobs = [replace(still, key=JobKey("ns", f"still-{number}")) for number in range(placed)]
+    moved = under_way("moved")
+    begun = [replace(moved, key=JobKey("ns", f"moved-{number}")) for number in range(at_once)]
+    assert limit_of(FleetLimits([*jobs, *begun], policy, NOW)) == TooManyAtOnce(at_once)
+    assert not isinstance(limit_of(FleetLimits([*jobs, *begun[1:]], policy, NOW)), TooManyAtOnce)
+    ended = entry(Outcome.VERIFIED, NOW - 60.0)
+    back = [replace(running(name="back", history=(ended,)), key=JobKey("ns", f"back-{n}")) for n in range(an_hour)]
+    assert limit_of(FleetLimits([*jobs[an_hour:], *back], policy, NOW)) == TooManyAnHour(an_hour)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,9 @@ FREE_RESTARTS: Final = 2
 """Moves of a job that lets the fleet move it that ask for no share of its time."""
 # Of the time to a deadline that is missed anyway, what may go by before a move that makes it later by less.
 WAITED_SHARE: Final = 0.25
+# Where the policy does not say it, a large fleet may have more of both: one for so many jobs that have a place.
+_AT_ONCE: Final = (10, 50)
+_AN_HOUR: Final = (60, 10)
 
 
 class FleetLimits:
@@ -61,7 +64,7 @@ class FleetLimits:
     admitted.
     """
 
-    __slots__ = ("_breaker", "_counted", "_moves", "_policy", "_share", "_under_way", "outcomes")
+    __slots__ = ("_an_hour", "_at_once", "_breaker", "_counted", "_moves", "_share", "_under_way", "outcomes")
 
     outcomes: Outcomes
     """Of the last moves to each pool, those of now with what pools have kept."""
@@ -78,10 +81,11 @@ class FleetLimits:
         """outcomes: what pools have kept; pools: by name."""
         jobs, namespaces = list(jobs), set[str]()
         namespaces.update(job.key.namespace for job in jobs if job.state.finished is None)
+        placed = sum(job.state.revision is not None and job.state.finished is None for job in jobs)
+        self._at_once = most = _allowed(policy.max_concurrent_migrations, _AT_ONCE, placed)
+        self._an_hour = _allowed(policy.max_moves_per_hour, _AN_HOUR, placed)
         jobs = [job for job in jobs if job.state.migration is not None or job.state.history]
-        self._policy = policy
         # Where there are several namespaces, a quarter of the moves at once is for others, whatever one does with its.
-        most = policy.max_concurrent_migrations
         self._share = most - max(1, most // 4) if len(namespaces) > 1 and most > 1 else most
         self._under_way: Counter[str] = Counter()
         self._moves = 0
@@ -119,7 +123,7 @@ class FleetLimits:
         """Why no more jobs of this one's namespace may be moved at once; None where they may. What a namespace's users
         demand above its share takes no place of others."""
         own = self._under_way[job.key.namespace]
-        if self._counted >= self._policy.max_concurrent_migrations:
+        if self._counted >= self._at_once:
             return TooManyAtOnce(self._counted)
         return TooManyAtOnce(own, of_namespace=True) if own >= self._share else None
 
@@ -132,7 +136,7 @@ class FleetLimits:
         concurrency_limit = self.concurrency_limit(job)
         if concurrency_limit is not None or intent is Intent.LEAVE:
             return concurrency_limit
-        if self._moves >= self._policy.max_moves_per_hour:
+        if self._moves >= self._an_hour:
             return TooManyAnHour(self._moves)
         return self._breaker.limit_on(Going.of(job, target))
 
@@ -143,6 +147,11 @@ class FleetLimits:
         self._moves += not demanded
         if not demanded:
             self._breaker.admit(Going.of(job, target))
+
+
+def _allowed(asked: int | None, usual: tuple[int, int], placed: int) -> int:
+    least, jobs_each = usual
+    return max(least, placed // jobs_each) if asked is None else asked
 
 
 def asks_first(job: Job) -> bool:

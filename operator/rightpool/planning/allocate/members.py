@@ -34,6 +34,8 @@ from rightpool.planning.work.outlook import SHORTEST_HORIZON_SECONDS
 from rightpool.planning.work.registry import work_of
 from rightpool.prediction.columns import floats
 
+# Where chips cost nothing, time is worth something all the same: dollars an hour for each.
+_FREE_CHIP: Final = 0.01
 # Of what a job costs an hour: its time is worth that much at least, or who saves alone would never be given chips.
 _LEAST_VALUE: Final = 0.1
 # What n chips do that were never tried: n to this power.
@@ -171,6 +173,7 @@ class _Book:
         if not offers or hourly is None:
             return
         first = ask.offers[0].chips
+        hourly = max(hourly, _FREE_CHIP * first)
         worth = [_LATER**offer * min(ask.offers[offer].chips / first, 1.0) ** _SCALING for offer in offers]
         waited = max(self._now - _waits_since(ask.job), 0.0)
         self._stakes.append(
@@ -197,6 +200,7 @@ class _Book:
         hourly, prices = current.cost_per_hour, floats([evaluated.price(place) for place in places])
         # By what its user wants, and not by what the job has: who has little would never be given more.
         value = float(evaluated.evaluation.running.value[evaluated.number])
+        dearest = max(float(prices.max()), _FREE_CHIP * max(place.chips for place in places))
         self._chips[current.placement.pool] = self._chips.get(current.placement.pool, 0) + current.placement.chips
         numbers = self._numbers(places)
         self._stakes.append(
@@ -206,7 +210,7 @@ class _Book:
                 rates=rates,
                 prices=prices,
                 left=rest.horizon * here / rates,
-                value=max(min(value, float(prices.max())), _LEAST_VALUE * hourly),
+                value=max(min(value, dearest), _LEAST_VALUE * max(hourly, _FREE_CHIP * current.placement.chips)),
                 here=int(numbers[0]),
                 started=True,
                 restart=rest.restart,
