@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.fleet.properties import violations
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.market import NOTHING, Market, Stake
 from rightpool.planning.allocate.share_out import LEAST_GAIN, SharedOut, shared_out
@@ -102,6 +104,12 @@ def carried_out(stakes: Sequence[Stake], plan: SharedOut) -> list[Stake]:
             )
         )
     return done
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_of_any_fleet_holds_what_has_to_hold(seed: int) -> None:
+    """`python -m benchmarks.fleet.properties` asks 10,000."""
+    assert violations(seed) == []
 
 
 @given(markets())
