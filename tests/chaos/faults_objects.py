@@ -30,6 +30,14 @@ def _suspend(context: FaultContext, slot: Slot, suspend: bool) -> None:
     _replaced(context, body)
 
 
+def sent(context: FaultContext) -> None:
+    """Its user sends it to the other pool."""
+    slot = context.pick(adopted=True)
+    placement = (context.job(slot).get("status") or {}).get("placement") or {}
+    there = "a100" if placement.get("pool") == "a10g" else "a10g"
+    context.edit(slot, lambda body: body["spec"]["placement"]["pools"].update(allow=[there]))
+
+
 def suspended(context: FaultContext) -> tuple[float, Repair]:
     """Suspended by its user, and resumed later."""
     slot = context.pick(adopted=True)
@@ -49,8 +57,14 @@ def _resume(context: FaultContext, slot: Slot) -> None:
 
 def resumed(context: FaultContext) -> None:
     """Its user resumes what is suspended, whoever has done that."""
-    slots = [slot for slot in context.slots if slot.adopted and context.object(slot)["spec"].get("suspend")]
-    _suspend(context, context.choose(slots), False)
+    _suspend(context, context.choose([slot for slot in context.slots if _is_suspended(context, slot)]), False)
+
+
+def _is_suspended(context: FaultContext, slot: Slot) -> bool:
+    try:
+        return slot.adopted and bool(context.object(slot)["spec"].get("suspend"))
+    except NotApplicable:
+        return False
 
 
 def set_back(context: FaultContext) -> None:
@@ -112,6 +126,7 @@ def _again(context: FaultContext, slot: Slot) -> None:
 
 
 FAULTS: Final = (
+    Fault("object-sent", "adopted objects", 24, sent),
     Fault("object-suspended", "adopted objects", 4, suspended),
     Fault("object-resumed", "adopted objects", 4, resumed),
     Fault("object-set-back", "adopted objects", 4, set_back),

@@ -74,7 +74,7 @@ def spec_of(slot: Slot, rng: random.Random) -> Body:
             "workloadRef": {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": slot.name},
             "adoption": {"change": "Suspend"},
             "placement": {"pools": {"allow": rng.choice([["a100"], ["a10g"]])}},
-            "checkpoint": {"mode": rng.choice(["None", "None", "Signal"]), "timeout": "4s"},
+            "checkpoint": {"mode": "None"},  # without the profiler nobody could ask for a save
             "profiling": {"interval": "1s", "window": "6s"},
             "adaptation": {"cooldown": "2s", "maxMoves": 1000},
         }
