@@ -59,6 +59,15 @@ class Dialect(StrEnum):
     TF_SERVING = "TFServing"
     DYNAMO = "Dynamo"
     OPEN_TELEMETRY = "OpenTelemetry"
+    HISTOGRAM = "Histogram"
+
+
+class TimeUnit(StrEnum):
+    """What a histogram of times counts in."""
+
+    SECONDS = "Seconds"
+    MILLISECONDS = "Milliseconds"
+    MICROSECONDS = "Microseconds"
 
 
 class CheckpointSignal(StrEnum):

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
-from rightpool.api.choices import Dialect
+from rightpool.api.choices import Dialect, TimeUnit
 from rightpool.api.model import ApiModel
 from rightpool.api.placement import MAX_CHIPS_PER_REPLICA, MAX_REPLICAS
 from rightpool.api.quantities import Duration, a_second_or_more
@@ -51,8 +51,43 @@ class Replicas(ApiModel):
         return self.min if self.max is None else max(self.max, self.min)
 
 
+_MATCHER: Final = r'[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"[-a-zA-Z0-9_./:|]*"'
+SeriesName = Annotated[
+    str,
+    Field(
+        max_length=256,
+        json_schema_extra=validations(
+            Rule(
+                f"self.matches(r'^[a-zA-Z_:][a-zA-Z0-9_:]*([{{]{_MATCHER}(,{_MATCHER})*[}}])?$')",
+                'must be the name of series, and may choose by labels: write requests_total{code=~"5.."}',
+            )
+        ),
+    ),
+]
+_HISTOGRAM: Final = "self.dialect == 'Histogram'"
+
+
 class ServerMetrics(ApiModel):
     """Where a replica says what it does."""
+
+    model_config = ConfigDict(
+        json_schema_extra=validations(
+            Rule(
+                f"!({_HISTOGRAM}) || has(self.seconds)",
+                "is needed for the dialect Histogram: name the histogram of how long requests take, without _bucket",
+                field=".seconds",
+                reason="FieldValueRequired",
+            ),
+            *(
+                Rule(
+                    f"!has(self.{name}) || {_HISTOGRAM}",
+                    "is of the dialect Histogram alone: set that, or remove it",
+                    field=f".{name}",
+                )
+                for name in ("seconds", "requests", "errors", "unit")
+            ),
+        )
+    )
 
     port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=_PORT)]
     """Port of its metrics page, in Prometheus' format."""
@@ -65,7 +100,22 @@ class ServerMetrics(ApiModel):
     """Path of the page."""
 
     dialect: Dialect = Dialect.AUTO
-    """Whose series these are. Auto: those of the first server of which all needed ones are there."""
+    """Whose series these are. Auto: those of the first server of which all needed ones are there. Histogram: those that
+    the fields below name, of any server."""
+
+    seconds: SeriesName | None = None
+    """The histogram of how long requests take, without _bucket. Labels may choose, such as
+    request_duration{path="/predict"}."""
+
+    requests: SeriesName | None = None
+    """The counter of requests. Default: the count of the histogram."""
+
+    errors: SeriesName | None = None
+    """The counter of requests that the server has failed, such as requests_total{code=~"5.."}. Default: they are not
+    known."""
+
+    unit: TimeUnit | None = None
+    """What the histogram counts in. Default: Seconds."""
 
 
 class Traffic(ApiModel):

@@ -31,6 +31,22 @@ LATENCY: Final = changed(
 """A server with a target."""
 
 
+HISTOGRAM: Final = changed(
+    SERVER,
+    {
+        f"{_S}.metrics": {
+            "port": 15090,
+            "dialect": "Histogram",
+            "seconds": 'request_milliseconds{reporter="destination",route!="/healthz"}',
+            "requests": "requests:total",
+            "errors": 'requests_total{reporter="destination",code=~"5..|429",method!~"HEAD|OPTIONS"}',
+            "unit": "Milliseconds",
+        }
+    },
+)
+"""A server whose series its user names."""
+
+
 def of_servers(cases: Iterable[Case]) -> Iterator[Case]:
     """The rules of a Job's pod template hold in a server's, too, but for that of restartPolicy."""
     for case in cases:
@@ -98,6 +114,42 @@ SERVER_CASES: Final = (
         {f"{_S}.metrics": {"port": 8002, "path": "metrics"}},
         f"{_S}.metrics.path",
         "must begin with a slash: write /metrics",
+    ),
+    Case(
+        "a histogram without its name",
+        SERVER,
+        {f"{_S}.metrics": {"port": 8002, "dialect": "Histogram"}},
+        f"{_S}.metrics.seconds",
+        "is needed for the dialect Histogram: name the histogram of how long requests take, without _bucket",
+    ),
+    *(
+        Case(
+            f"{name} of a dialect that has its own",
+            SERVER,
+            {f"{_S}.metrics": {"port": 8002, "dialect": "Triton", name: value}},
+            f"{_S}.metrics.{name}",
+            "is of the dialect Histogram alone: set that, or remove it",
+        )
+        for name, value in (
+            ("seconds", "request_seconds"),
+            ("requests", "requests_total"),
+            ("errors", "errors_total"),
+            ("unit", "Seconds"),
+        )
+    ),
+    *(
+        Case(
+            f"{name} that are no series",
+            SERVER,
+            {f"{_S}.metrics": {"port": 8002, "dialect": "Histogram", "seconds": "request_seconds", name: series}},
+            f"{_S}.metrics.{name}",
+            'must be the name of series, and may choose by labels: write requests_total{code=~"5.."}',
+        )
+        for name, series in (
+            ("seconds", "sum(rate(request_seconds[5m]))"),
+            ("requests", 'requests_total{code="200"'),
+            ("errors", 'requests_total{code=~"5.*("}'),
+        )
     ),
     Case(
         "a Service's name with a capital",

@@ -24,7 +24,7 @@ from rightpool.runtime.observe.facts import PodFacts
 from rightpool.runtime.observe.server_sizes import ServerSizes, place_of
 from rightpool.telemetry.server_pages import PageFailure, PastDemand, ServerReader, ServerReading, ServerTarget
 from rightpool.telemetry.sources.servers.dialect import ServerDialect
-from rightpool.telemetry.sources.servers.dialects import dialect_named
+from rightpool.telemetry.sources.servers.dialects import dialect_of
 
 READ_SECONDS: Final = 15.0
 """Between two readings: a count of the record."""
@@ -207,4 +207,4 @@ class ServerFeed:
             return None
         metrics = server.metrics
         key = RevisionKey(job.key.namespace, job.key.name, number)
-        return ServerTarget(key, addresses, metrics.port, metrics.path, dialect_named(metrics.dialect), READ_SECONDS)
+        return ServerTarget(key, addresses, metrics.port, metrics.path, dialect_of(metrics), READ_SECONDS)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rightpool.api.server import ServerMetrics
 from rightpool.profiles.latency import Between
 from rightpool.profiles.sample import Quality
 from rightpool.profiles.served import RequestCounter as Counter
@@ -16,7 +18,7 @@ from rightpool.profiles.served import RequestTime as Time
 from rightpool.profiles.served import ServedWindow, ServerCounts, window_of
 from rightpool.telemetry.exposition import Series, parse_metrics
 from rightpool.telemetry.sources.servers.dialect import ServerDialect
-from rightpool.telemetry.sources.servers.dialects import DIALECTS, dialect_named, histogram_dialect, spoken
+from rightpool.telemetry.sources.servers.dialects import DIALECTS, dialect_named, dialect_of, spoken
 
 SHARED = Path(os.environ.get("RIGHTPOOL_SHARED", "/nowhere")) / "fixtures" / "serving"
 ALL = frozenset().union(*(one.metrics for one in DIALECTS))
@@ -254,8 +256,67 @@ def test_servers_of_which_names_alone_are_known(
     assert (Counter.REQUESTS not in found.derived) is started
 
 
+def named(**fields: Any) -> ServerMetrics:
+    return ServerMetrics.model_validate({"port": 8002, **fields})
+
+
+ISTIO = """\
+istio_requests_total{reporter="destination",request_protocol="http",response_code="200"} 940
+istio_requests_total{reporter="destination",request_protocol="http",response_code="404"} 40
+istio_requests_total{reporter="destination",request_protocol="http",response_code="503"} 20
+istio_requests_total{reporter="source",request_protocol="http",response_code="503"} 7
+istio_request_duration_milliseconds_bucket{reporter="destination",response_code="200",le="25"} 900
+istio_request_duration_milliseconds_bucket{reporter="destination",response_code="200",le="100"} 930
+istio_request_duration_milliseconds_bucket{reporter="destination",response_code="200",le="+Inf"} 940
+istio_request_duration_milliseconds_sum{reporter="destination",response_code="200"} 20000
+istio_request_duration_milliseconds_count{reporter="destination",response_code="200"} 940
+istio_request_duration_milliseconds_bucket{reporter="source",response_code="503",le="25"} 0
+istio_request_duration_milliseconds_bucket{reporter="source",response_code="503",le="100"} 0
+istio_request_duration_milliseconds_bucket{reporter="source",response_code="503",le="+Inf"} 7
+istio_request_duration_milliseconds_sum{reporter="source",response_code="503"} 7000
+istio_request_duration_milliseconds_count{reporter="source",response_code="503"} 7
+"""
+
+
+def test_the_proxy_of_a_mesh_which_no_dialect_of_the_table_speaks() -> None:
+    dialect = dialect_of(
+        named(
+            dialect="Histogram",
+            seconds='istio_request_duration_milliseconds{reporter="destination",response_code!="503"}',
+            requests='istio_requests_total{reporter="destination"}',
+            errors='istio_requests_total{reporter="destination",response_code=~"5.."}',
+            unit="Milliseconds",
+        )
+    )
+    assert dialect is not None
+    series = parse_metrics(ISTIO, dialect.metrics)
+    assert spoken({one.metric for one in series}) is None
+    assert dialect.speaks({one.metric for one in series})
+    found = dialect.counts(series)
+    assert dict(found.counters) == {Counter.REQUESTS: 1000, Counter.ERRORS: 20}
+    assert found.times[Time.WHOLE].quantile(0.95) == Between(0.0, 0.025)
+    assert found.times[Time.WHOLE].quantile(0.99) == Between(0.1, math.inf)
+    assert {"reporter", "response_code", "le"} == dialect.labels
+
+
+def test_a_value_that_is_no_pattern_is_taken_as_it_is() -> None:
+    dialect = dialect_of(named(dialect="Histogram", seconds='x{path="/a.b"}'))
+    assert dialect is not None
+    found = dialect.counts(parse_metrics('x_count{path="/a.b"} 3\nx_count{path="/a-b"} 4\n', dialect.metrics))
+    assert found.counters[Counter.REQUESTS] == 3
+
+
+def test_the_same_names_are_the_same_dialect() -> None:
+    """A page is compared with the one before only where both are of one dialect."""
+    one, other = (dialect_of(named(dialect="Histogram", seconds="x", unit="Seconds")) for _ in range(2))
+    assert one is other
+
+
 def test_any_histogram_by_the_names_that_the_user_gives() -> None:
-    dialect = histogram_dialect("envoy_upstream_rq_time", errors="envoy_5xx", unit=1000)
+    dialect = dialect_of(
+        named(seconds="envoy_upstream_rq_time", errors="envoy_5xx", unit="Milliseconds", dialect="Histogram")
+    )
+    assert dialect is not None
     text = """\
 envoy_upstream_rq_time_bucket{le="25"} 6
 envoy_upstream_rq_time_bucket{le="50"} 9
@@ -272,7 +333,8 @@ envoy_5xx 1
 
 def test_a_histogram_that_is_none_is_absent() -> None:
     text = 'x_bucket{le="0.1"} 5\nx_bucket{le="+Inf"} 3\nx_count 3\n'
-    dialect = histogram_dialect("x")
+    dialect = dialect_of(named(seconds="x", dialect="Histogram"))
+    assert dialect is not None
     found = dialect.counts(parse_metrics(text, dialect.metrics))
     assert Time.WHOLE not in found.times
     assert found.counters[Counter.REQUESTS] == 3

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from rightpool.api.choices import TimeUnit
+from rightpool.api.server import ServerMetrics
 from rightpool.profiles.served import RequestCounter as Counter
 from rightpool.profiles.served import RequestLevel as Level
 from rightpool.profiles.served import RequestTime as Time
@@ -261,11 +264,38 @@ def spoken(names: Iterable[str]) -> ServerDialect | None:
     return next((one for one in DIALECTS if one.speaks(found)), None)
 
 
+def dialect_of(metrics: ServerMetrics) -> ServerDialect | None:
+    """That of which a page must be; None for any of the table."""
+    if metrics.seconds is None:
+        return dialect_named(metrics.dialect)
+    return histogram_dialect(metrics.seconds, metrics.requests, metrics.errors, metrics.unit or TimeUnit.SECONDS)
+
+
 @lru_cache(maxsize=1024)
-def histogram_dialect(seconds: str, requests: str = "", errors: str = "", unit: float = 1.0) -> ServerDialect:
-    """Any server's, by the names of its series. seconds: the histogram, without _bucket. requests: their counter; the
-    histogram's count where it is empty. unit: of the histogram, in a second."""
-    counters = {Counter.REQUESTS: _sum(requests or f"{seconds}_count")}
-    if errors:
-        counters[Counter.ERRORS] = _sum(errors)
-    return ServerDialect(HISTOGRAM, "any", (f"{seconds}_count",), counters, {Time.WHOLE: _one(seconds, per=unit)})
+def histogram_dialect(seconds: str, requests: str | None, errors: str | None, unit: TimeUnit) -> ServerDialect:
+    """Any server's, by the names of its series. One object of the same names, as of the table."""
+    histogram, where = _selected(seconds)
+    counters = {Counter.REQUESTS: _sum(f"{histogram}_count", where=where)}
+    for counter, series in ((Counter.REQUESTS, requests), (Counter.ERRORS, errors)):
+        if series is not None:
+            name, chosen = _selected(series)
+            counters[counter] = _sum(name, where=chosen)
+    times = {Time.WHOLE: _one(histogram, per=_PER_SECOND[unit], where=where)}
+    return ServerDialect(HISTOGRAM, "any", (f"{histogram}_count",), counters, times)
+
+
+_PER_SECOND: Final[Mapping[TimeUnit, float]] = {
+    TimeUnit.SECONDS: 1.0,
+    TimeUnit.MILLISECONDS: _MILLISECONDS,
+    TimeUnit.MICROSECONDS: _MICROSECONDS,
+}
+_MATCHERS: Final = re.compile(r'(\w+)(=~|!~|!=|=)"([^"]*)"')
+
+
+def _selected(series: str) -> tuple[str, tuple[Where, ...]]:
+    """The name of such series, and what its labels must be."""
+    name, _, chosen = series.partition("{")
+    return name, tuple(
+        Where(label, values if how.endswith("~") else re.escape(values), keep=not how.startswith("!"))
+        for label, how, values in _MATCHERS.findall(chosen)
+    )
