@@ -50,7 +50,9 @@ class AdoptedObjects:
         """What is wrong with an object at one event: an invariant, the object, and words."""
         uid = body["metadata"]["uid"]
         if kind == "DELETED":
-            if self._there.pop(uid, None) is not None and uid not in self._removed:
+            # Of an object that loses its label the watch says so, too.
+            known = self._there.pop(uid, None) is not None and uid in self._versions
+            if known and uid not in self._removed:
                 yield "deleted", body, "the object is gone, and its user has not deleted it"
             return
         self._there[uid] = body

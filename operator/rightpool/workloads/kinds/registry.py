@@ -64,7 +64,8 @@ def adoptable() -> tuple[Kind[Any], ...]:
 
 def adoptable_text() -> str:
     """What Kubernetes calls them."""
-    return " and ".join(sorted(kind.resource.kind for kind in adoptable()))
+    *others, last = sorted(kind.resource.kind for kind in adoptable())
+    return f"{', '.join(others)} and {last}"
 
 
 def kind_named(api_version: str, kind: str) -> Kind[Any] | None:
