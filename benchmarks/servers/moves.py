@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.servers.data import Line, Trace
 from rightpool.planning.judge.traffic import Answered, TrafficBlock, TrafficVerdict, judge_traffic, slowed
-from rightpool.planning.moves.shares import Share, shares
+from rightpool.planning.moves.shares import first_share, next_share
 from rightpool.planning.offers.servers.sizing import LatencyTarget, ServerOffer, sized
 from rightpool.planning.offers.servers.spare import spare_time
 from rightpool.prediction.columns import Floats
@@ -111,12 +111,14 @@ def move(counts: Floats, sides: Sides, slow: float, draw: np.random.Generator) -
     there = sides.there
     true = replace(there, fixed=there.fixed * slow, each=there.each * slow)
     new, old = [Replica(true) for _ in range(sides.new)], [Replica(sides.here) for _ in range(sides.old)]
-    at, beyond, steps = 0, 0.0, shares(sides.new, sides.old)
-    for step in steps:
+    at, beyond = 0, 0.0
+    up: int | None = first_share(sides.new, sides.old)
+    while True:
+        endpoints = new if up is None else [*new[:up], *old]
         blocks: list[TrafficBlock] = []
         logs: list[float] = []
         for taken in range(LONGEST):
-            block, load, seconds = _block(counts[at % len(counts)], at, (new, old), step, sides.limit, draw)
+            block, load, seconds = _block(counts[at % len(counts)], at, (new, old), endpoints, sides.limit, draw)
             at += 1
             blocks.append(block)
             beyond += block.new.late
@@ -127,8 +129,11 @@ def move(counts: Floats, sides: Sides, slow: float, draw: np.random.Generator) -
             found = judge_traffic(blocks, LATE, LATE)
             if found.verdict.undoes or slowed(logs, sides.spare):
                 return Moved(True, max(beyond, 0.0), at)
-            if taken >= HOLD if step is steps[-1] else found.verdict is TrafficVerdict.HELD:
+            if taken >= HOLD if up is None else found.verdict is TrafficVerdict.HELD and taken:
                 break
+        if up is None:
+            break
+        up = next_share(up, sides.new, sides.old)
     return Moved(False, max(beyond, 0.0), at)
 
 
@@ -136,13 +141,12 @@ def _block(
     count: float,
     at: int,
     sides: tuple[Sequence[Replica], Sequence[Replica]],
-    step: Share,
+    endpoints: Sequence[Replica],
     limit: float,
     draw: np.random.Generator,
 ) -> tuple[TrafficBlock, float, float]:
     """What both sides answer in it; the mean batch of the new side and its seconds."""
-    begin, number, (new, old) = at * SLOT, int(draw.poisson(count)), sides
-    endpoints = [*new[: step.new], *old[: step.old]]
+    begin, number = at * SLOT, int(draw.poisson(count))
     whose = draw.integers(0, len(endpoints), number)
     for index, moment in zip(whose.tolist(), (begin + SLOT * np.sort(draw.random(number))).tolist(), strict=True):
         endpoints[index].waiting.append(moment)
@@ -150,7 +154,7 @@ def _block(
     mine, theirs = (np.sum([one.until(end, limit) for one in side], axis=0).tolist() for side in sides)
     load, seconds = (mine[0] / mine[2], mine[3] / mine[2]) if mine[2] else (0.0, 0.0)
     answered = Answered(mine[0], mine[1], 0.0, 0.0), Answered(theirs[0], theirs[1], 0.0, 0.0)
-    block = TrafficBlock(answered[0], answered[1] if step.old else None)
+    block = TrafficBlock(answered[0], answered[1] if endpoints[-1] is sides[1][-1] else None)
     return block, load, seconds * math.exp(0.05 * draw.standard_normal())
 
 

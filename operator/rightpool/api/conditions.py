@@ -192,6 +192,10 @@ class Reason(StrEnum):
     DELIVERED = "Delivered"  # the result is at least the prediction, within noise
     VERIFICATION_PENDING = "VerificationPending"  # the window on the new Revision is not full
     BELOW_PREDICTION = "BelowPrediction"  # better than before, but less than predicted
+    LATENCY_HELD = "LatencyHeld"  # of a server: enough of its requests were answered in time where it was moved to
+    TOO_LATE = "TooLate"  # of a server: more requests took longer than targets.latency allows, so it went back
+    ERRORS_ROSE = "ErrorsRose"  # of a server: more requests failed than before, so it went back
+    TOO_FEW_REQUESTS = "TooFewRequests"  # of a server: too few came to tell, and none of them speaks against it
     ROLLED_BACK = "RolledBack"  # worse than before, so the old placement was restored
     SOURCE_NOT_HELD = "SourceNotHeld"  # worse than before, and a move without return: the chips left were not held
     NO_ROOM_TO_RETURN = "NoRoomToReturn"  # worse than before, and there is no room where the job came from

@@ -40,6 +40,8 @@ class Phase(StrEnum):
     DRAINING = "Draining"  # the old Revision is being ended; nothing new is created
     STARTING = "Starting"  # the old Revision is gone; the new one is created and must come up
     SURGING = "Surging"  # of a server: the new Revision comes up beside the old one, which goes on answering
+    SHARING = "Sharing"  # of a server: requests come to both Revisions, more and more of them to the new one
+    HOLDING = "Holding"  # of a server: all requests come to the new Revision; the old one runs on, to go back to
     WARMING_UP = "WarmingUp"  # all pods run; the Profile is not steady yet
     VERIFYING = "Verifying"  # a full window on the new Revision is being measured
 
@@ -58,7 +60,8 @@ class Migration(Record):
     """Start, Move, Resize or Update."""
 
     phase: Annotated[Phase, WORD]
-    """Planned, Checkpointing, Draining, Starting, WarmingUp or Verifying; of a server Planned or Surging."""
+    """Planned, Checkpointing, Draining, Starting, WarmingUp or Verifying; of a server Planned, Surging, Sharing or
+    Holding."""
 
     source: Annotated[Revision, Field(alias="from")]
     """The Revision before."""
@@ -77,6 +80,9 @@ class Migration(Record):
 
     message: Annotated[str, Field(exclude_if=not_)] = ""
     """What is being waited for. Absent while rolling back: see failureMessage."""
+
+    up: Annotated[Count, Field(exclude_if=not_)] = 0
+    """Of a server: replicas of `to` that are to be there by now, while requests come to both. Absent: all."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What throughput counts: Samples or Steps. Absent: Samples."""

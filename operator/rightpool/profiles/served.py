@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import reduce
-from typing import Final
+from typing import Final, NamedTuple
 
 from rightpool.api.value_object import value_object
 from rightpool.profiles.latency import Between, Distribution
@@ -126,6 +126,12 @@ class ServedWindow:
             later.at, self.seconds + later.seconds, counts, min(self.replicas, later.replicas), complete
         )
 
+    def beside(self, other: ServedWindow) -> ServedWindow:
+        """This one and what others answered in the same time."""
+        counts = self.counts.plus(other.counts.scaled(self.seconds / other.seconds))
+        complete = self.complete and other.complete
+        return ServedWindow(self.at, self.seconds, counts, self.replicas + other.replicas, complete)
+
     def rate(self, counter: RequestCounter) -> float | None:
         """Of all replicas, a second; None where it was not counted at all of them."""
         counted = self.counts.counters.get(counter) if self.complete else None
@@ -185,6 +191,15 @@ class ServedWindow:
     def quality(self) -> Quality:
         """Of its number of requests."""
         return Quality.DERIVED if RequestCounter.REQUESTS in self.counts.derived else Quality.MEASURED
+
+
+class Sides(NamedTuple):
+    """What two Revisions of a server answered at the same time."""
+
+    new: ServedWindow
+    """That which requests go over to."""
+    old: ServedWindow | None
+    """That which they came to; None where its pages were not read."""
 
 
 def added(windows: Sequence[ServedWindow]) -> ServedWindow | None:

@@ -102,6 +102,7 @@ class Observer:
                     or last.measured is not measured
                     or last.job.observed.answers is not server.answers
                     or last.job.observed.sizing is not server.sizing
+                    or last.job.observed.sides is not server.sides
                     or key in self._news
                     or now >= last.until
                 ):
@@ -135,6 +136,7 @@ class Observer:
             pool_problem=pool_problem,
             answers=server.answers,
             sizing=server.sizing,
+            sides=server.sides,
             refusal=executor.refusal(job),
             object_checked=executor.objects.checked(job),
             object_refusal=executor.objects.refusal(job),

@@ -1,8 +1,9 @@
 """The Service at which a server's requests come in. It stays while Revisions come and go."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
-from rightpool.contract import FIELD_MANAGER, LABEL_JOB, LABEL_SERVING
+from rightpool.contract import FIELD_MANAGER, LABEL_JOB, LABEL_REVISION, LABEL_SERVING
 from rightpool.workloads.names import LABEL_MANAGED_BY
 from rightpool.workloads.owner import Owner
 
@@ -12,9 +13,10 @@ FRONTS: Final = ",".join(f"{label}={value}" for label, value in SERVES.items())
 """Selects these Services, and none of a gang's."""
 
 
-def build_front(owner: Owner, name: str | None, port: int) -> dict[str, Any]:
-    """The Service, owned by the ProfiledJob. It takes all its pods that serve, once they are ready. name: None for the
-    ProfiledJob's own."""
+def build_front(owner: Owner, name: str | None, port: int, answer: Collection[int]) -> dict[str, Any]:
+    """The Service, owned by the ProfiledJob. It takes the pods of one Revision, or of all that there are, once they are
+    ready. name: None for the ProfiledJob's own. answer: numbers of the Revisions that requests come to."""
+    revision = {LABEL_REVISION: str(*answer)} if len(answer) == 1 else {}
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -25,7 +27,7 @@ def build_front(owner: Owner, name: str | None, port: int) -> dict[str, Any]:
             "ownerReferences": [owner.reference],
         },
         "spec": {
-            "selector": {LABEL_JOB: owner.name, **SERVES},
+            "selector": {LABEL_JOB: owner.name, **SERVES, **revision},
             "ports": [{"name": "requests", "port": port, "targetPort": port, "protocol": "TCP"}],
         },
     }

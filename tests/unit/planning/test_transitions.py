@@ -11,6 +11,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.planning.allocate.breaker import outcomes_of
+from rightpool.planning.moves.surge import Surge
 from rightpool.planning.moves.transitions import COMPLETED, FAILED, advance
 from rightpool.planning.offers.gates import avoided as tried_and_left
 from rightpool.planning.offers.intent import Intent
@@ -239,7 +240,7 @@ def test_without_a_profile_nothing_is_claimed() -> None:
     assert world.job.state.revision is not None and world.job.state.revision.placement == A10G
 
 
-@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.SURGING])
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase not in Surge.phases])
 def test_a_job_that_completes_in_any_phase_is_completed(phase: Phase) -> None:
     world = moved(on_a100())
     for _ in range(60):

@@ -15,7 +15,9 @@ from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.work.registry import work_of
 
-_TARGET_DUE: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING, Phase.SURGING})
+_TARGET_DUE: Final = frozenset(
+    {Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING, Phase.STARTING, Phase.SURGING, Phase.SHARING}
+)
 
 Nodes = Mapping[str, frozenset[str]]
 """Names of nodes by pool."""
@@ -250,7 +252,7 @@ def reservation(job: Job) -> tuple[Placement, ...]:
     due: dict[str, Placement] = {}
     if migration.phase in _TARGET_DUE:
         due[migration.target.placement.pool] = migration.target.placement
-    if holds_source(migration):
+    if holds_source(migration) and work_of(job.spec).one_writer:  # else its pods are there
         left = migration.source.placement
         there = due.get(left.pool)
         if there is None or there.chips < left.chips:

@@ -47,7 +47,7 @@ UNSEEN_SECONDS: Final = 1800.0
 # Kubernetes lets pods that it takes away run on for no longer than this, seconds.
 _LONGEST_GRACE: Final = 900.0
 # Phases of a migration in which pods are to be there.
-_AT_WORK: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.SURGING, Phase.WARMING_UP, Phase.VERIFYING})
+_AT_WORK: Final = frozenset(set(Phase) - {Phase.DRAINING, Phase.STARTING})
 # What is stored has six digits.
 _SAME: Final = 2e-5
 

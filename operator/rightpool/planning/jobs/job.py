@@ -29,6 +29,7 @@ from rightpool.profiles.answers import Answers
 from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
+from rightpool.profiles.served import Sides
 from rightpool.profiles.track import Track
 
 TIMES_UNDONE: Final = 2
@@ -125,6 +126,9 @@ class Observed(NamedTuple):
 
     sizing: Sizing | None = None
     """What a server's record says of its size; None of one without a target, and where nothing is known yet."""
+
+    sides: tuple[Sides, ...] = ()
+    """What both Revisions of a server have answered since its move began to share its requests."""
 
 
 NOT_OBSERVED: Final = Observed()

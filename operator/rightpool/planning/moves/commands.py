@@ -25,8 +25,17 @@ class EnsureRevision:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectTraffic:
+    """Requests go to the pods of these Revisions, and of no others."""
+
+    revisions: tuple[int, ...]
+    """Their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
 class EndRevision:
-    """The child is deleted, its pods with their grace period. Not where it has succeeded in the meantime."""
+    """The child is deleted, its pods with their grace period. Not where it has succeeded in the meantime, nor while
+    requests go to it."""
 
     revision: int
     """Its number."""
@@ -119,6 +128,7 @@ Command = (
     | ChangeObject
     | CheckObject
     | EnsureRevision
+    | DirectTraffic
     | EndRevision
     | RequestCheckpoint
     | RequestTrace
@@ -154,6 +164,8 @@ def commands(job: Job) -> tuple[Command, ...]:
     wanted: list[Command] = [EndRevision(here.revision)] if leaves else []
     for ref in there:
         wanted += _ensured(job, ref, suspend)
+    if job.spec.workload.server is not None:
+        wanted.append(DirectTraffic(answering(job)))
     if migration is not None and migration.phase is Phase.PLANNED and migration.action is Action.UPDATE:
         wanted += _template_checked(job, migration.target)
     if not suspend:
@@ -175,6 +187,13 @@ def commands(job: Job) -> tuple[Command, ...]:
             return (*wanted, *ends)
         return ends + tuple(c for c in wanted if not isinstance(c, EnsureRevision))
     return tuple(wanted)
+
+
+def answering(job: Job) -> tuple[int, ...]:
+    """Numbers of the Revisions that requests go to; none before the first."""
+    here = job.state.revision
+    refs = () if here is None else handover_of(job).answering(here, job.state.migration)
+    return tuple(ref.revision for ref in refs)
 
 
 def _to_object(job: Job) -> tuple[Command, ...]:

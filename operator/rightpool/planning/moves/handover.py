@@ -28,6 +28,10 @@ class Handover(ABC):
     def saves(self, migration: Migration) -> bool:
         """Whether what is left is to save now."""
 
+    def answering(self, current: Revision, migration: Migration | None) -> tuple[Revision, ...]:
+        """The Revisions that requests go to, of what answers any. current: where the job is."""
+        return (current,)
+
     @abstractmethod
     def there(self, current: Revision, migration: Migration | None) -> tuple[Revision, ...]:
         """The Revisions that are to be there; any other is ended. current: where the job is."""

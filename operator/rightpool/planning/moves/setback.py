@@ -55,6 +55,17 @@ class NotRunning(Setback):
 
 
 @dataclass(frozen=True, slots=True)
+class StoppedAnswering(Setback):
+    """No replica of a server answers where it is moved to, which did before."""
+
+    cause: str | None
+    """Why, by its pods; None where they do not say."""
+
+    def text(self) -> str:
+        return f"no replica there answers any more: {self.cause or _UNKNOWN}"
+
+
+@dataclass(frozen=True, slots=True)
 class NeverStarted(Setback):
     """The job is started elsewhere, since its pods never all ran."""
 

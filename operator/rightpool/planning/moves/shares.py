@@ -1,42 +1,30 @@
-"""Shares: by which numbers of endpoints requests go over from one side of a server to the other.
+"""Shares: by how many of its replicas requests go over to a new side of a server.
 
-A Service sends every endpoint as many requests as any other. So there are never fewer than either side has alone: no
-endpoint gets more than it was planned for, on the faster chips or on the slower ones.
+A Service sends every endpoint as many requests as any other, and the old side stays whole. So there are never fewer
+than the new side is planned to have: no endpoint gets more than it is there for, on faster chips or on slower ones.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-WANTED: Final = (0.05, 0.25, 0.50, 0.75, 0.90, 1.0)
+WANTED: Final = (0.05, 0.25, 0.50)
 """Shares of the new side, one after the other, as near as numbers of endpoints come without exceeding them."""
 
 
-class Share(NamedTuple):
-    """How many endpoints each side has."""
-
-    new: int
-    """Of the Revision that requests go over to."""
-    old: int
-    """Of the Revision that they came to."""
-
-    @property
-    def part(self) -> float:
-        """Of the requests that the new side gets."""
-        return self.new / (self.new + self.old)
+def first_share(new: int, old: int) -> int:
+    """How many of `new` replicas get requests first, beside `old` ones."""
+    least = max(new - old, 1)
+    return max(least, *(_up_to(share, old) for share in WANTED[:1]))
 
 
-def shares(new: int, old: int) -> tuple[Share, ...]:
-    """From the first endpoint of the new side, of so many replicas, to the last one of the old side. The last step has
-    all of the new and none of the old."""
-    most = max(new, old)
-    rising = [Share(count, old) for count in range(max(most - old, 1), new + 1)]
-    falling = [Share(new, count) for count in range(old - 1, max(most - new, 1) - 1, -1)]
-    way = [*rising, *falling, Share(new, 0)]
-    taken: list[Share] = []
-    for wanted in WANTED:
-        up_to = [step for step in way if step.part <= wanted + 1e-9]
-        step = up_to[-1] if up_to else way[0]
-        if not taken or step.part > taken[-1].part:
-            taken.append(step)
-    return tuple(taken)
+def next_share(up: int, new: int, old: int) -> int | None:
+    """How many after `up`; None where all have been."""
+    if up >= new:
+        return None
+    return min(next((count for count in (_up_to(share, old) for share in WANTED) if count > up), new), new)
+
+
+def _up_to(share: float, old: int) -> int:
+    """As many as get no more than this share."""
+    return int(share * old / (1.0 - share) + 1e-9)

@@ -1,10 +1,16 @@
-"""Surge: how a server is handed over. The target runs and is ready before what is left is ended.
+"""Surge: how a server is handed over. The target runs and answers before what is left is ended.
 
-Nothing is judged: what is carried out is what a user wants, or a start elsewhere of what does not run.
+What a user wants is carried out once all of the target is ready. A move is judged on the way: the target gets a first
+replica, and more as the requests that it answers show that it keeps the limit, then all requests, while what is left
+runs on for a while. Going back is a shift of requests: what is left is whole all the time.
+
+    Planned → Surging → Sharing (more replicas, step by step) → Holding → Verified
+                            └──────────────┴─────────────────────┴──▶ RolledBack
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -14,49 +20,174 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.traffic import Answered, TrafficBlock, TrafficComparison, TrafficVerdict, judge_traffic
+from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
-from rightpool.planning.moves.setback import NotRunning
+from rightpool.planning.moves.setback import NotRunning, StoppedAnswering
+from rightpool.planning.moves.shares import first_share, next_share
+from rightpool.planning.moves.traffic_texts import traffic_text
+from rightpool.planning.offers.targets.registry import yardstick_of
+from rightpool.profiles.served import RequestCounter, ServedWindow
 
 LONGEST_SURGE_SECONDS: Final = 1800.0
 """How long a target that nobody has asked for may keep chips without answering."""
+LONGEST_JUDGED_SECONDS: Final = 86_400.0
+"""How long requests are waited for that show whether a move keeps the limit."""
+HELD_WINDOWS: Final = 12
+"""Windows for which what is left runs on without requests: an hour, as long as windows are five minutes."""
+FEWEST_BLOCKS: Final = 2
+"""Of a step: the first requests of a replica may be slow, and late ones are counted when they are answered."""
+FAILING: Final = 0.001
+"""Share of requests that may fail."""
+_EARLY: Final = 1.0  # seconds by which a reading may be dated before the write that it follows
 
 
 class Surge(Handover):
     """Both Revisions are there until the new one answers."""
 
-    phases = frozenset({Phase.SURGING})
+    phases = frozenset({Phase.SURGING, Phase.SHARING, Phase.HOLDING})
 
     def begin(self, job: Job, migration: Migration, now: float, *, save: bool = True) -> Job:
-        """The target is made."""
+        """The target is made: the first of its replicas where it is judged, else all."""
+        if _is_judged(job, migration):
+            new, old = migration.target.placement.replicas, migration.source.placement.replicas
+            migration = replace(migration, up=first_share(new, old))
         return with_phase(job, migration, Phase.SURGING, now)
 
     def step(self, job: Job, migration: Migration, edited: bool, taken: bool, now: float) -> Job:
-        """Until all its replicas are ready, or it is not wanted any more: then it is ended, and what answers stays. An
-        edit that does not start waits for the next one."""
+        """A step further, or back. An edit that does not start waits for the next one."""
         if edited or job.spec.suspend:
             return end_migration(job, migration, Outcome.SUPERSEDED, Reason.SUPERSEDED, now)
-        target = migration.target
-        state = job.revision(target.revision)
-        if state.all_running(target.placement.replicas):
-            target = replace(target, since=now)
-            moved = job.with_state(replace(job.state, revision=target))
-            migration = replace(migration, target=target, running_at=now)
-            return end_migration(moved, migration, Outcome.CARRIED_OUT, migration.reason, now)
-        waited = now - migration.phase_since
-        if migration.action is Action.UPDATE or waited <= LONGEST_SURGE_SECONDS:
-            return job
-        text = NotRunning(LONGEST_SURGE_SECONDS, state.why_not_running, None).text()
-        job = with_avoided(job, target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id)
-        migration = replace(migration, message=text)
-        return end_migration(job, migration, Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
+        state, judges = job.revision(migration.target.revision), _is_judged(job, migration)
+        there = state.all_running(_up(migration).placement.replicas)
+        if migration.phase is not Phase.SURGING and state.running == 0:
+            text = StoppedAnswering(state.failure or state.why_not_running).text()
+            return _back(job, migration, Reason.ERRORS_ROSE, text, now)
+        if not there:
+            return _waiting(job, migration, now)
+        if migration.phase is not Phase.SURGING:
+            return _judging(job, migration, now)
+        migration = replace(migration, target=replace(migration.target, since=now), running_at=now)
+        return with_phase(job, migration, Phase.SHARING, now) if judges else _arrived(job, migration, now)
 
     def saves(self, migration: Migration) -> bool:
         """Never."""
         return False
 
     def there(self, current: Revision, migration: Migration | None) -> tuple[Revision, ...]:
-        """Both, while the new one comes up."""
-        if migration is None or migration.phase is not Phase.SURGING:
+        """Both, until the new one is to answer alone."""
+        if migration is None or migration.phase not in self.phases:
             return (current,)
-        return current, migration.target
+        return current, _up(migration)
+
+    def answering(self, current: Revision, migration: Migration | None) -> tuple[Revision, ...]:
+        """Both while requests are shared, the new one alone after that."""
+        if migration is not None and migration.phase is Phase.SHARING:
+            return current, migration.target
+        return (current if migration is None or migration.phase is not Phase.HOLDING else migration.target,)
+
+
+def _up(migration: Migration) -> Revision:
+    """The target with the replicas that are to be there by now."""
+    target, up = migration.target, migration.up
+    place = target.placement
+    if up in (0, place.replicas):
+        return target
+    return replace(target, placement=replace(place, chips=place.chips_per_replica * up, replicas=up))
+
+
+def _is_judged(job: Job, migration: Migration) -> bool:
+    """What counts no requests is not."""
+    server = job.spec.workload.server
+    return migration.promises and server is not None and server.metrics is not None
+
+
+def _waiting(job: Job, migration: Migration, now: float) -> Job:
+    """Replicas of the target are not there."""
+    waited = now - migration.phase_since
+    if migration.action is Action.UPDATE or waited <= LONGEST_SURGE_SECONDS:
+        return job
+    target = migration.target
+    why = job.revision(target.revision).why_not_running
+    text = NotRunning(LONGEST_SURGE_SECONDS, why, None).text()
+    if migration.phase is not Phase.SURGING:
+        return _back(job, migration, Reason.START_DEADLINE_EXCEEDED, text, now)
+    job = with_avoided(job, target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id)
+    return end_migration(job, replace(migration, message=text), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
+
+
+def _judging(job: Job, migration: Migration, now: float) -> Job:
+    """What requests say that both sides have answered since this step began."""
+    blocks = _blocks(job, migration)
+    target = None if yardstick_of(migration.reason) is Yardstick.NONE else job.spec.targets.latency
+    found = judge_traffic(blocks, None if target is None else 1.0 - target.percentile.share, FAILING)
+    text = traffic_text(found, target)
+    migration = replace(migration, message=text) if blocks else migration
+    if found.verdict.undoes:
+        failing = found.verdict is TrafficVerdict.FAILING
+        return _back(job, migration, Reason.ERRORS_ROSE if failing else Reason.TOO_LATE, text, now)
+    held = found.verdict is TrafficVerdict.HELD and len(blocks) >= FEWEST_BLOCKS
+    if migration.phase is Phase.SHARING:
+        return _sharing(job, migration, found, held, now)
+    if now - migration.phase_since < HELD_WINDOWS * job.spec.profiling.window.total_seconds():
+        return job
+    if held or found.likely:
+        reason = Reason.LATENCY_HELD if held else Reason.TOO_FEW_REQUESTS
+        return _arrived(job, migration, now, Outcome.VERIFIED, reason)
+    return _back(job, migration, Reason.TOO_LATE, text, now)
+
+
+def _sharing(job: Job, migration: Migration, found: TrafficComparison, held: bool, now: float) -> Job:
+    """More replicas of the target, and at the end all requests."""
+    longest = LONGEST_SURGE_SECONDS if migration.demanded else LONGEST_JUDGED_SECONDS
+    waited = now - (migration.running_at or migration.phase_since)
+    if not held and waited <= longest:
+        return job
+    if not held and not found.likely:
+        return _back(job, migration, Reason.TOO_LATE, migration.message, now)
+    whole = migration.target.placement.replicas
+    up = next_share(migration.up or whole, whole, migration.source.placement.replicas)
+    if up is None:
+        return with_phase(job, replace(migration, up=0), Phase.HOLDING, now)
+    return with_phase(job, replace(migration, up=up), Phase.SHARING, now)
+
+
+def _arrived(
+    job: Job,
+    migration: Migration,
+    now: float,
+    outcome: Outcome = Outcome.CARRIED_OUT,
+    reason: Reason | None = None,
+) -> Job:
+    """What is left is ended."""
+    moved = job.with_state(replace(job.state, revision=migration.target))
+    return end_migration(moved, migration, outcome, reason or migration.reason, now)
+
+
+def _back(job: Job, migration: Migration, reason: Reason, text: str, now: float) -> Job:
+    """All requests go where they came from, whose replicas are all there, and the target is ended."""
+    migration = replace(migration, failure=reason, failure_message=text)
+    return end_migration(job, migration, Outcome.ROLLED_BACK, reason, now)
+
+
+def _blocks(job: Job, migration: Migration) -> list[TrafficBlock]:
+    """Of this step."""
+    target = job.spec.targets.latency
+    limit = math.inf if target is None else target.percentile.seconds
+    since = migration.phase_since - _EARLY
+    return [
+        TrafficBlock(new, None if migration.phase is Phase.HOLDING else _answered(old, limit))
+        for mine, old in job.observed.sides
+        if mine.at - mine.seconds >= since and (new := _answered(mine, limit)) is not None
+    ]
+
+
+def _answered(window: ServedWindow | None, limit: float) -> Answered | None:
+    """None where requests were not counted. What no histogram tells may be late, all of it."""
+    requests = None if window is None else window.counts.counters.get(RequestCounter.REQUESTS)
+    if window is None or requests is None:
+        return None
+    late, failed = window.late(limit), window.error_ratio or 0.0
+    low, high = (0.0, 1.0) if late is None else late
+    return Answered(requests, low * requests, (high - low) * requests, failed * requests)

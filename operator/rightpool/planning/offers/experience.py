@@ -28,6 +28,7 @@ CHANGE_A_DAY: Final = 0.15
 _PROVEN: Final = frozenset({Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED, Outcome.CARRIED_OUT})
 # Why a job goes that has no choice.
 _FORCED: Final = frozenset({Reason.START_DEADLINE_EXCEEDED, Reason.PLACEMENT_DISALLOWED})
+_LEFT: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.SURGING, Phase.SHARING, Phase.HOLDING})
 # Of a comparison of which no doubt was written down.
 DOUBT_UNKNOWN: Final = 0.05
 
@@ -43,7 +44,7 @@ def ran_last(job: Job) -> Placement | None:
 def waiting_for(job: Job) -> Placement | None:
     """Where a migration that has not left yet is to go."""
     migration = job.state.migration
-    waits = migration is not None and migration.phase in (Phase.PLANNED, Phase.CHECKPOINTING, Phase.SURGING)
+    waits = migration is not None and migration.phase in _LEFT
     return migration.target.placement if waits and migration is not None else None
 
 

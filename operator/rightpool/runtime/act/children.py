@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +77,11 @@ class Children:
         hosts = self.hosts(job, ref, child)
         return None if hosts is None else build_service(_owner(job), ref, hosts, child.reference)
 
-    def front(self, job: Job) -> Mapping[str, Any] | None:
-        """Build the Service at which requests come in, owned by the ProfiledJob; None where none do."""
+    def front(self, job: Job, answer: Collection[int]) -> Mapping[str, Any] | None:
+        """Build the Service at which requests come in, owned by the ProfiledJob; None where none do. answer: the
+        Revisions that they go to."""
         workload = job.spec.workload
-        return kind_of(workload).front(_owner(job), workload.chosen)
+        return kind_of(workload).front(_owner(job), workload.chosen, answer)
 
     def hosts(self, job: Job, ref: Revision, child: ChildFacts) -> Hosts | None:
         """The host names of the child's pods under a Service of ours; None if they need none from us."""

@@ -28,6 +28,7 @@ from rightpool.planning.moves.commands import (
     CheckTemplate,
     CheckVariants,
     Command,
+    DirectTraffic,
     EndRevision,
     EnsureRevision,
     HoldObject,
@@ -131,6 +132,7 @@ class Executor:
         self._checkpointer.forget(uids)
         for uid in uids:
             self._refusals.discard(uid)
+            self._services.forget(uid)
         self.checks.forget(uids)
         self.objects.forget(uids)
         self._pod_refusals.forget(uids)
@@ -148,6 +150,8 @@ class Executor:
             return False
         if isinstance(command, EnsureRevision):
             return self._ensuring_needed(job, command)
+        if isinstance(command, DirectTraffic):
+            return not self._services.directs(job, command)
         if isinstance(command, EndRevision):
             child = self._to_end(job, command)
             return child is not None and not child.deleting
@@ -195,6 +199,8 @@ class Executor:
             return self.objects.carry_out(job, command, pools)
         if isinstance(command, EnsureRevision):
             return self._ensure(job, command, pools, term)
+        if isinstance(command, DirectTraffic):
+            return self._services.direct(job, command)
         if isinstance(command, EndRevision):
             return self._end(job, command)
         if isinstance(command, CheckTemplate | CheckVariants):
@@ -397,6 +403,9 @@ class Executor:
             return False
         if not self._deletions.may_delete(child.uid):
             return False
+        answers = job.spec.workload.server is not None and child.owner == job.uid
+        if answers and not self._services.spares(job, command.revision):
+            raise Fenced(f"requests may still go to r{command.revision}")
         # Read before the check that this ProfiledJob exists, so that another owner can only be an earlier one.
         resource = child.kind.resource
         try:

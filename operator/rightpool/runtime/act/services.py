@@ -17,7 +17,7 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS, SERVICES
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.moves.commands import EnsureRevision
+from rightpool.planning.moves.commands import DirectTraffic, EnsureRevision, answering
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.creation import create_or_get, name_taken_text
 from rightpool.runtime.act.deletions import Deletions
@@ -73,6 +73,7 @@ class ChildServices:
         self._fronts: dict[str, _Front] = {}  # by the same, of servers
         self._look_at = -math.inf
         self._looking: Future[set[_Front]] | None = None
+        self._directed: dict[str, tuple[int, ...]] = {}  # by uid of the job, where its Service sends requests
 
     def look(self) -> None:
         """A new cycle: see to it that Services of requests that somebody has deleted are made anew."""
@@ -107,9 +108,10 @@ class ChildServices:
         return child.uid not in self._with_service and bool(self._wanted(job, command, child))
 
     def forget(self, uid: str) -> None:
-        """Forget a child that is ended."""
+        """Forget a child that is ended, or a job that is gone."""
         self._with_service.discard(uid)
         self._fronts.pop(uid, None)
+        self._directed.pop(uid, None)
 
     def ensure(self, job: Job, command: EnsureRevision, child: ChildFacts) -> bool:
         """Create what the child lacks; whether it exists afterwards or is not needed.
@@ -137,6 +139,35 @@ class ChildServices:
         self._with_service.add(child.uid)
         return True
 
+    def directs(self, job: Job, command: DirectTraffic) -> bool:
+        """Whether requests go where the command says, as far as this process knows."""
+        return self._directed.get(job.uid) == command.revisions
+
+    def spares(self, job: Job, revision: int) -> bool:
+        """Whether it is certain that requests do not go to this Revision."""
+        directed = self._directed.get(job.uid)
+        return directed is not None and revision not in directed
+
+    def direct(self, job: Job, command: DirectTraffic) -> bool:
+        """Have requests go where the command says, in one write; whether anything was left to do. A Service that is not
+        there, or is somebody else's, sends none of ours anywhere."""
+        manifest = self._children.front(job, command.revisions)
+        if manifest is None or self.directs(job, command):
+            return False
+        name, selector = str(manifest["metadata"]["name"]), manifest["spec"]["selector"]
+        try:
+            service = self._client.get(SERVICES, name, job.key.namespace)
+        except NotFound:
+            service = {}
+        directed = controller_of(meta(service)) != job.uid or service["spec"]["selector"] == selector
+        if not directed:
+            self._fence.persisted(job, command)
+            about = {"name": name, "namespace": job.key.namespace, "uid": meta(service)["uid"]}
+            self._client.apply(SERVICES, {"metadata": about, "spec": {"selector": selector}})
+            logger.info("requests go to r%s", ", r".join(map(str, command.revisions)), extra={"job": str(job.key)})
+        self._directed[job.uid] = command.revisions
+        return not directed
+
     def _wanted(
         self, job: Job, command: EnsureRevision, child: ChildFacts
     ) -> list[tuple[Mapping[str, Any], _ServiceOwner]]:
@@ -144,7 +175,7 @@ class ChildServices:
         own = self._children.service(job, command.ref, child) if child.state.suspended else None
         if own is not None:
             found.append((own, _ServiceOwner(child.kind.resource, child.name, child.uid)))
-        front = self._children.front(job)
+        front = self._children.front(job, answering(job))
         if front is not None:
             found.append((front, _ServiceOwner(PROFILED_JOBS, job.key.name, job.uid)))
         return found

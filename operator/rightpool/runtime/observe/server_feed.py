@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple
 
+from rightpool.api.migration import Migration, Phase
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_window import observed_revision
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.profiles.answers import LONGEST_SECONDS, Answers, answers_of
 from rightpool.profiles.demand import DAY, DAYS, SLOT
 from rightpool.profiles.sample import RevisionKey
-from rightpool.profiles.served import ServedWindow
+from rightpool.profiles.served import ServedWindow, Sides
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.facts import PodFacts
 from rightpool.runtime.observe.server_sizes import ServerSizes, place_of
@@ -56,9 +57,12 @@ class ServerSeen(NamedTuple):
     """What it answers now."""
     sizing: Sizing | None
     """What its record says of its size."""
+    sides: tuple[Sides, ...] = ()
+    """What both sides of its move have answered."""
 
 
 NO_SERVER: Final = ServerSeen(None, None)
+_SHARED: Final = frozenset({Phase.SHARING, Phase.HOLDING})
 
 
 class ServerFeed:
@@ -79,6 +83,7 @@ class ServerFeed:
         self._failures: Mapping[RevisionKey, PageFailure] = {}
         self._recent: dict[RevisionKey, deque[ServedWindow]] = {}
         self._last: dict[JobKey, _LastAnswers] = {}
+        self._sides: dict[JobKey, tuple[Sides, ...]] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="servers")
 
     def close(self) -> None:
@@ -95,10 +100,11 @@ class ServerFeed:
         self._asked.clear()
         self._recent.clear()
         self._last.clear()
+        self._sides.clear()
 
     def seen(self, job: Job) -> ServerSeen:
         """What is known of a server, each the very object of before while it is the same."""
-        return ServerSeen(self.answers(job), self._sizes.of(job))
+        return ServerSeen(self.answers(job), self._sizes.of(job), self._sides.get(job.key, ()))
 
     def answers(self, job: Job) -> Answers | None:
         """What a server answers now, the very object of before while it is the same; None where that is unknown."""
@@ -111,12 +117,18 @@ class ServerFeed:
         reading = self._collect()
         self._take_answers(reading, now)
         known = {key: window for key, window in reading.windows.items() if JobKey(*key[:2]) in self._whole}
-        self._records.cycle(servers.keys(), {JobKey(*key[:2]): window for key, window in known.items()}, now)
+        self._take_sides(servers, reading.windows)
+        self._records.cycle(servers.keys(), _demanded(servers, known), now)
         self._remember_loads(servers, known)
         self._sizes.cycle({key: job for key, job in servers.items() if job.spec.targets.latency is not None}, now)
         self._ask_past(reading.dialects, now)
         if self._reading is None and now - self._read_at >= _EARLY * READ_SECONDS:
-            targets = [target for job in servers.values() if (target := self._target(job)) is not None]
+            targets = [
+                target
+                for job in servers.values()
+                for number in _answering(job)
+                if (target := self._target(job, number)) is not None
+            ]
             if targets:
                 self._read_at = now
                 asked, self._asked = self._asked[:_PASTS_AT_ONCE], self._asked[_PASTS_AT_ONCE:]
@@ -193,10 +205,25 @@ class ServerFeed:
                 newest = record.newest(now)
                 self._asked.append(_Asked(key, dialect, now - DAYS * DAY * SLOT if newest is None else newest))
 
-    def _target(self, job: Job) -> ServerTarget | None:
-        """What is to be read of a server; None where it has no page, or no pod that takes requests."""
-        server, number = job.spec.workload.server, observed_revision(job)
-        if server is None or server.metrics is None or number is None:
+    def _take_sides(self, servers: Mapping[JobKey, Job], windows: Mapping[RevisionKey, ServedWindow]) -> None:
+        """What was answered in the same time, since the step of a move began that is judged."""
+        kept: dict[JobKey, tuple[Sides, ...]] = {}
+        for key, job in servers.items():
+            migration = _shared(job)
+            if migration is None:
+                continue
+            numbers = migration.target.revision, migration.source.revision
+            new, old = (windows.get(RevisionKey(*key, number)) for number in numbers)
+            before = self._sides.get(key, ())
+            since = tuple(one for one in before if one.new.at > migration.phase_since)
+            before = before if len(since) == len(before) else since
+            kept[key] = before if new is None else (*before, Sides(new, old))
+        self._sides = kept
+
+    def _target(self, job: Job, number: int) -> ServerTarget | None:
+        """What is to be read of a Revision of a server; None where it has no page, or no pod that takes requests."""
+        server = job.spec.workload.server
+        if server is None or server.metrics is None:
             return None
         addresses = tuple(
             (pod.name, pod.ip)
@@ -208,3 +235,32 @@ class ServerFeed:
         metrics = server.metrics
         key = RevisionKey(job.key.namespace, job.key.name, number)
         return ServerTarget(key, addresses, metrics.port, metrics.path, dialect_of(metrics), READ_SECONDS)
+
+
+def _shared(job: Job) -> Migration | None:
+    """The move of a server whose new side gets requests; None where there is none."""
+    migration = job.state.migration
+    return migration if migration is not None and migration.phase in _SHARED else None
+
+
+def _answering(job: Job) -> tuple[int, ...]:
+    """Numbers of the Revisions whose pages are read."""
+    number, migration = observed_revision(job), _shared(job)
+    if number is None:
+        return ()
+    return (number,) if migration is None else (number, migration.target.revision)
+
+
+def _demanded(servers: Mapping[JobKey, Job], windows: Mapping[RevisionKey, ServedWindow]) -> dict[JobKey, ServedWindow]:
+    """What came to all Revisions of a server together; a server of which one was not read is left out."""
+    found: dict[JobKey, ServedWindow] = {}
+    for key, job in servers.items():
+        parts = [windows.get(RevisionKey(*key, number)) for number in _answering(job)]
+        first, *others = parts or [None]
+        if first is None or None in others:
+            continue
+        for other in others:
+            assert other is not None
+            first = first.beside(other)
+        found[key] = first
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from rightpool.api.kubernetes import JOBS, Resource
@@ -149,7 +149,7 @@ class JobKind:
         Services."""
         return _hosts(child, replicas) if replicas > 1 else None
 
-    def front(self, owner: Owner, workload: JobWorkload) -> None:
+    def front(self, owner: Owner, workload: JobWorkload, answer: Collection[int]) -> None:
         """See Kind."""
 
     def build(

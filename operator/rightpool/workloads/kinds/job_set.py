@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import gcd
 from typing import Any, Final
 
@@ -145,7 +145,7 @@ class JobSetKind:
         """JobSet makes the Service."""
         return None
 
-    def front(self, owner: Owner, workload: JobSetWorkload) -> None:
+    def front(self, owner: Owner, workload: JobSetWorkload, answer: Collection[int]) -> None:
         """See Kind."""
 
     def build(

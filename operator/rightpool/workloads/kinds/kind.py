@@ -6,7 +6,7 @@ registry, its field in `api.workload.Workload` and its rights in the chart, whic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rightpool.api.kubernetes import Resource
@@ -224,8 +224,9 @@ class Kind(Protocol[W]):
         """
         ...
 
-    def front(self, owner: Owner, workload: W) -> dict[str, Any] | None:
-        """The Service at which requests come in, whatever Revision answers them; None of a kind that answers none."""
+    def front(self, owner: Owner, workload: W, answer: Collection[int]) -> dict[str, Any] | None:
+        """The Service at which requests come in, and go to the Revisions with these numbers; None of a kind that
+        answers none."""
         ...
 
     def build(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
@@ -155,7 +155,7 @@ class LeaderWorkerSetKind:
         """The controller of LeaderWorkerSet makes the Service."""
         return None
 
-    def front(self, owner: Owner, workload: LeaderWorkerSetWorkload) -> None:
+    def front(self, owner: Owner, workload: LeaderWorkerSetWorkload, answer: Collection[int]) -> None:
         """See Kind."""
 
     def build(

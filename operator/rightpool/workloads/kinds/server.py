@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
@@ -68,9 +68,9 @@ class ServerKind:
         """Replicas need not find each other."""
         return None
 
-    def front(self, owner: Owner, workload: ServerWorkload) -> dict[str, Any]:
+    def front(self, owner: Owner, workload: ServerWorkload, answer: Collection[int]) -> dict[str, Any]:
         """See Kind."""
-        return build_front(owner, workload.traffic.service, workload.port)
+        return build_front(owner, workload.traffic.service, workload.port, answer)
 
     def build(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -215,7 +215,7 @@ class TrainJobKind:
         """JobSet makes the Service."""
         return None
 
-    def front(self, owner: Owner, workload: TrainJobWorkload) -> None:
+    def front(self, owner: Owner, workload: TrainJobWorkload, answer: Collection[int]) -> None:
         """See Kind."""
 
     def build(

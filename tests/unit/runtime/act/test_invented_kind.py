@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -135,7 +135,7 @@ class WidgetKind:
     def hosts(self, workload: Widget, child: str, replicas: int) -> Hosts | None:
         return None
 
-    def front(self, owner: Owner, workload: Widget) -> None:
+    def front(self, owner: Owner, workload: Widget, answer: Collection[int]) -> None:
         return None
 
     def build(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.server import ServerWorkload
-from rightpool.contract import LABEL_JOB, LABEL_SERVING, SIDECAR_CONTAINER
+from rightpool.contract import LABEL_JOB, LABEL_REVISION, LABEL_SERVING, SIDECAR_CONTAINER
 from rightpool.workloads.kinds.server import SERVER
 from rightpool.workloads.names import workload_hash
 from rightpool.workloads.template import InvalidTemplate
@@ -78,15 +78,17 @@ def test_the_page_of_its_metrics_is_found_by_the_name_of_the_port() -> None:
         pods(work(own, metrics={"port": 8002}))
 
 
-def test_requests_go_to_pods_that_serve_of_whatever_revision() -> None:
-    front = SERVER.front(OWNER, work())
+def test_requests_go_to_pods_of_one_revision_or_of_all() -> None:
     labels = built(work())["spec"]["template"]["metadata"]["labels"]
-    assert front["spec"]["selector"] == {LABEL_JOB: OWNER.name, LABEL_SERVING: "true"}
+    number = labels[LABEL_REVISION]
+    front, shared = (SERVER.front(OWNER, work(), answer) for answer in ([int(number)], [4, 5]))
+    assert front["spec"]["selector"] == {LABEL_JOB: OWNER.name, LABEL_SERVING: "true", LABEL_REVISION: number}
     assert front["spec"]["selector"].items() <= labels.items()
+    assert shared["spec"]["selector"] == {LABEL_JOB: OWNER.name, LABEL_SERVING: "true"}
     assert [(port["port"], port["targetPort"]) for port in front["spec"]["ports"]] == [(8000, 8000)]
     assert front["metadata"]["name"] == OWNER.name
     assert front["metadata"]["ownerReferences"] == [OWNER.reference]
-    assert SERVER.front(OWNER, work(traffic={"service": "ranker"}))["metadata"]["name"] == "ranker"
+    assert SERVER.front(OWNER, work(traffic={"service": "ranker"}), [3])["metadata"]["name"] == "ranker"
 
 
 @pytest.mark.parametrize(

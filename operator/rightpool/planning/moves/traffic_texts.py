@@ -1,0 +1,20 @@
+"""What users read of a server's move: how late its requests were, and how many failed."""
+
+from __future__ import annotations
+
+from rightpool.api.latency import Latency
+from rightpool.api.wording import number
+from rightpool.planning.judge.traffic import TrafficComparison, TrafficVerdict
+
+
+def traffic_text(found: TrafficComparison, target: Latency | None) -> str:
+    """What the requests show that the new side has answered."""
+    of = f"of {number(found.requests)} requests there"
+    if found.verdict is TrafficVerdict.FAILING:
+        return f"{found.failed:.1%} {of} failed, more than before: see the server's log"
+    if target is None:
+        return f"{found.failed:.1%} {of} failed"
+    one = target.percentile
+    before = "" if found.old_late is None else f", where it was {found.old_late:.1%}"
+    slow = f"{found.late:.1%} {of} took over {number(1000.0 * one.seconds)} ms"
+    return f"{slow}{before}; {one.name} allows {1.0 - one.share:.0%}"

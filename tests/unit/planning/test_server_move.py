@@ -1,0 +1,226 @@
+"""A move of a server: its requests go over by steps, each by what both sides have answered, and back at any time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Migration, Phase
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.moves.commands import DirectTraffic, EndRevision, EnsureRevision, commands
+from rightpool.planning.moves.shares import first_share, next_share
+from rightpool.planning.moves.surge import HELD_WINDOWS, LONGEST_JUDGED_SECONDS, LONGEST_SURGE_SECONDS
+from rightpool.planning.moves.transitions import advance
+from rightpool.profiles.latency import Distribution
+from rightpool.profiles.served import RequestCounter, RequestTime, ServedWindow, ServerCounts, Sides
+from rightpool.reporting.decision_texts import decision_text
+from tests.unit.planning.jobs import AUTO, NOW, changed, spec
+from tests.unit.planning.test_surge import TEMPLATE, ended, server
+
+LIMIT = 0.05
+
+
+def window(requests: float, late: float = 0, failed: float = 0, *, at: float = NOW + 15) -> ServedWindow:
+    times = {RequestTime.WHOLE: Distribution((LIMIT,), (requests - late,), requests)}
+    counters = {RequestCounter.REQUESTS: requests, RequestCounter.ERRORS: failed}
+    return ServedWindow(at, 15.0, ServerCounts(counters, times, {}), 1, True)
+
+
+def sides(new: ServedWindow, old: ServedWindow | None) -> tuple[Sides, ...]:
+    """Three blocks of the same."""
+    return tuple(Sides(replaced(new, 15.0 * n), old and replaced(old, 15.0 * n)) for n in range(3))
+
+
+def replaced(one: ServedWindow, later: float) -> ServedWindow:
+    return ServedWindow(one.at + later, one.seconds, one.counts, one.replicas, one.complete)
+
+
+def moving(new: int = 4, old: int = 2, *, metrics: bool = True, action: Action = Action.MOVE) -> Job:
+    """A server whose move was decided."""
+    job = server()
+    workload: dict[str, Any] = {"chipsPerReplica": 2, "replicas": {"min": old}, "port": 8000, "template": TEMPLATE}
+    targets = {"latency": {"p99": "50ms"}} if metrics else {}
+    workload |= {"metrics": {"port": 8002}} if metrics else {}
+    made = spec(workload={"server": workload}, elasticity={}, checkpoint={}, progress=None, targets=targets)
+    here = job.state.revision
+    assert here is not None
+    place = replace(here.placement, chips=2 * old, replicas=old)
+    here = replace(here, placement=place, requested_chips=2 * old, requested_replicas=old)
+    there = replace(here, revision=2, placement=replace(here.placement, pool="l40s", chips=2 * new, replicas=new))
+    migration = Migration(
+        id="d-1",
+        action=action,
+        phase=Phase.PLANNED,
+        source=here,
+        target=there,
+        created_at=NOW,
+        phase_since=NOW,
+        reason=Reason.MOVING,
+    )
+    job = replace(job, spec=made).with_state(replace(job.state, revision=here, migration=migration))
+    return changed(job, revisions={1: RevisionState(1, True, active=old, running=old)}, template_checked=True)
+
+
+def step(job: Job, now: float = NOW) -> Job:
+    return advance(job, None, AUTO, now, decision_text)
+
+
+def seen(job: Job, there: int, *, now: float = NOW, **observed: Any) -> Job:
+    """A step with so many replicas of the target ready."""
+    here = job.observed.revisions[1]
+    revisions = {1: here, 2: RevisionState(2, True, active=there, running=there)}
+    return step(changed(job, revisions=revisions, **observed), now)
+
+
+def wanted(job: Job) -> dict[int, int]:
+    """Replicas of the Revisions that are to be there."""
+    ensured = (command.ref for command in commands(job) if isinstance(command, EnsureRevision))
+    return {ref.revision: ref.placement.replicas for ref in ensured}
+
+
+def requests_to(job: Job) -> tuple[int, ...]:
+    [directed] = (command.revisions for command in commands(job) if isinstance(command, DirectTraffic))
+    return directed
+
+
+def phase(job: Job) -> Phase | None:
+    return None if job.state.migration is None else job.state.migration.phase
+
+
+GOOD, SAME = window(1000, 1), window(1000, 2)
+
+
+def sharing() -> Job:
+    """One replica beside one."""
+    job = seen(step(moving(new=1, old=1)), 1)
+    assert phase(job) is Phase.SHARING
+    return job
+
+
+def holding() -> Job:
+    job = seen(sharing(), 1, sides=sides(GOOD, SAME))
+    assert phase(job) is Phase.HOLDING
+    return job
+
+
+def test_requests_go_over_step_by_step() -> None:
+    job = step(moving(new=4, old=2))
+    assert (phase(job), wanted(job), requests_to(job)) == (Phase.SURGING, {1: 2, 2: 2}, (1,)), "as many as are needed"
+    assert phase(seen(job, 1)) is Phase.SURGING
+    job = seen(job, 2)
+    assert (phase(job), wanted(job), requests_to(job)) == (Phase.SHARING, {1: 2, 2: 2}, (1, 2))
+    assert seen(job, 2) is not job and phase(seen(job, 2)) is Phase.SHARING, "nothing was answered yet"
+    job = seen(job, 2, now=NOW + 60, sides=sides(GOOD, SAME))
+    assert (phase(job), wanted(job), requests_to(job)) == (Phase.SHARING, {1: 2, 2: 4}, (1, 2))
+    job = seen(job, 4, now=NOW + 75, sides=sides(GOOD, SAME))
+    assert phase(job) is Phase.SHARING, "these are of the step before"
+    later = window(1000, 1, at=NOW + 90)
+    job = seen(job, 4, now=NOW + 120, sides=sides(later, SAME))
+    assert (phase(job), wanted(job), requests_to(job)) == (Phase.HOLDING, {1: 2, 2: 4}, (2,))
+
+
+def test_what_was_left_is_ended_once_all_requests_are_held() -> None:
+    job = holding()
+    assert phase(seen(job, 1, sides=sides(GOOD, None))) is Phase.HOLDING
+    hour = HELD_WINDOWS * job.spec.profiling.window.total_seconds()
+    job = seen(job, 1, now=NOW + hour, sides=sides(GOOD, None))
+    assert job.state.migration is None and job.state.revision is not None and job.state.revision.revision == 2
+    assert (wanted(job), requests_to(job), ended(job)) == ({2: 1}, (2,), {1})
+    entry = job.state.history[-1]
+    assert (entry.outcome, entry.reason, entry.lost_seconds) == (Outcome.VERIFIED, Reason.LATENCY_HELD, 0.0)
+
+
+BAD = {
+    "late": (window(300, 60), Reason.TOO_LATE),
+    "answers 500": (window(300, 0, 300), Reason.ERRORS_ROSE),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("held", [False, True], ids=("shared", "held"))
+def test_it_goes_back_at_any_step(bad: str, held: bool) -> None:
+    new, reason = BAD[bad]
+    job = holding() if held else sharing()
+    job = seen(job, 1, sides=sides(new, None if held else SAME))
+    assert job.state.migration is None and (wanted(job), requests_to(job), ended(job)) == ({1: 1}, (1,), {2})
+    entry = job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, reason)
+    assert entry.message and len(entry.message) <= 160
+    assert job.state.avoid[-1].pool == "l40s", "not tried again for a day"
+
+
+def test_ten_times_the_record_on_both_sides_undoes_nothing() -> None:
+    flood = window(15_000, 9_000), window(15_000, 9_100)
+    job = seen(sharing(), 1, sides=sides(*flood))
+    assert (phase(job), requests_to(job)) == (Phase.SHARING, (1, 2))
+
+
+def test_no_room_to_surge_touches_nothing() -> None:
+    job = step(moving())
+    blocked = RevisionState(2, True, active=1, blocked="Unschedulable: no chips")
+    job = changed(job, revisions={**job.observed.revisions, 2: blocked})
+    job = step(job, NOW + LONGEST_SURGE_SECONDS + 1)
+    entry = job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED)
+    assert (requests_to(job), ended(job)) == ((1,), {2})
+
+
+def test_a_target_that_stops_answering_gets_nothing_more() -> None:
+    job = seen(holding(), 0)
+    assert job.state.history[-1].reason is Reason.ERRORS_ROSE and requests_to(job) == (1,)
+
+
+def test_an_edit_under_way_sends_all_requests_back() -> None:
+    job = holding()
+    job = seen(replace(job, workload_hash="edited", generation=job.generation + 1), 1)
+    assert job.state.history[-1].outcome is Outcome.SUPERSEDED
+    assert (requests_to(job), ended(job)) == ((1,), {2})
+
+
+def test_too_few_requests_are_not_waited_for_for_ever() -> None:
+    job = seen(sharing(), 1, now=NOW + LONGEST_JUDGED_SECONDS + 1)
+    assert phase(job) is Phase.HOLDING
+    hour = HELD_WINDOWS * job.spec.profiling.window.total_seconds()
+    job = seen(job, 1, now=NOW + LONGEST_JUDGED_SECONDS + hour + 1)
+    assert job.state.history[-1].reason is Reason.TOO_FEW_REQUESTS
+    assert job.state.history[-1].outcome is Outcome.VERIFIED
+
+
+def test_what_counts_no_requests_is_carried_out_at_once() -> None:
+    job = step(moving(metrics=False))
+    assert wanted(job) == {1: 2, 2: 4}
+    job = seen(job, 4)
+    assert job.state.history[-1].outcome is Outcome.CARRIED_OUT
+
+
+def test_an_end_waits_until_no_request_goes_there() -> None:
+    """The order in which commands are carried out."""
+    job = seen(sharing(), 1, sides=sides(*(window(300, 60), SAME)))
+    order = [type(command) for command in commands(job)]
+    assert order.index(DirectTraffic) < order.index(EndRevision)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "expected"),
+    [
+        (1, 1, [1]),
+        (2, 2, [1, 2]),
+        (20, 20, [1, 6, 20]),
+        (8, 2, [6, 8]),
+        (2, 8, [1, 2]),
+        (12, 2, [10, 12]),
+    ],
+    ids=("one", "two", "twenty", "more", "fewer", "many"),
+)
+def test_steps(new: int, old: int, expected: list[int]) -> None:
+    steps = [first_share(new, old)]
+    while (up := next_share(steps[-1], new, old)) is not None:
+        steps.append(up)
+    assert steps == expected
+    assert all(up + old >= max(new, old) for up in steps), "no endpoint gets more than it is there for"
