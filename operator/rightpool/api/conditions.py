@@ -101,6 +101,10 @@ class Reason(StrEnum):
     STALE_TELEMETRY = "StaleTelemetry"  # the newest reading is older than the window
     PARTIAL_TELEMETRY = "PartialTelemetry"  # some fields or some pods are missing
     EXPORTERS_ALONE = "ExportersAlone"  # chips are measured, and the profiler is not in pods of an adopted object
+    DEMAND_RECORD_SHORT = "DemandRecordShort"  # less than a day of a server's requests is recorded
+    LATENCY_UNRESOLVED = "LatencyUnresolved"  # the edges of a server's histogram do not tell whether its limit is kept
+    MEANS_ONLY = "MeansOnly"  # a server tells no distribution of its times, and has a limit for a percentile
+    BATCHES_UNSEEN = "BatchesUnseen"  # a server does not tell how long its batches take
     SERVER_STAYS = "ServerStays"  # what a server serves on other chips is not predicted
     SHARED_CHIP = "SharedChip"  # processes of others work on a chip of the job
     TELEMETRY_UNAVAILABLE = "TelemetryUnavailable"  # the operator cannot reach the source of measurements
@@ -143,6 +147,9 @@ class Reason(StrEnum):
     MIN_SCALING_EFFICIENCY_MISSED = "MinScalingEfficiencyMissed"  # targets.minScalingEfficiency is missed
     MIN_FLOPS_UTILIZATION_MISSED = "MinModelFlopsUtilizationMissed"  # targets.minModelFlopsUtilization is missed
     FLOPS_UNKNOWN = "ModelFlopsUnknown"  # targets.minModelFlopsUtilization is declared, and FLOPs are not known
+    LATENCY_TARGET_MISSED = "LatencyTargetMissed"  # more requests take longer than targets.latency than may
+    CAPACITY_BELOW_DEMAND = "CapacityBelowDemand"  # replicas.max is below what the recorded peak takes
+    LATENCY_UNREACHABLE = "LatencyUnreachable"  # no number of replicas keeps targets.latency where the server is
     MAX_COST_PER_HOUR_EXCEEDED = "MaxCostPerHourExceeded"  # targets.maxCostPerHour is exceeded
     MAX_COST_PER_MILLION_SAMPLES_EXCEEDED = "MaxCostPerMillionSamplesExceeded"  # …maxCostPerMillionSamples is exceeded
     BUDGET_EXCEEDED = "BudgetExceeded"  # targets.budget is spent

@@ -171,7 +171,8 @@ class ColumnsStatus(Record):
 
 @value_object
 class ServerStatus(Record):
-    """The requests of a server, over up to five minutes. A field that was not measured is absent."""
+    """The requests of a server, over up to five minutes, and what its record says of its size. A field that was not
+    measured is absent."""
 
     requests_per_second: Figure | None = None
     """All replicas together."""
@@ -193,6 +194,30 @@ class ServerStatus(Record):
 
     quality: str | None = None
     """Measured, or Derived: completed requests stand for those that came in."""
+
+    late_at_least: Share | None = None
+    """Share of the requests that took longer than `targets.latency`."""
+
+    late_at_most: Share | None = None
+    """The same, where the server's histogram has no edge at the limit. Absent where it has."""
+
+    peak: Figure | None = None
+    """Requests a second that the replicas are for: the most of the last week around this time of day."""
+
+    recorded_hours: Figure | None = None
+    """Hours of the last week in which requests were counted."""
+
+    week: str | None = None
+    """The highest demand in each three hours of the last week, as bars; a dot where nothing is known."""
+
+    servable_at_least: Figure | None = None
+    """Requests a second that a replica takes with the limit kept, at the peak, with a probability of 90%."""
+
+    servable_at_most: Figure | None = None
+    """The same, with a probability of 10%."""
+
+    needed: int | None = None
+    """Replicas that the peak takes, whatever `replicas.max` allows."""
 
 
 @value_object

@@ -15,19 +15,25 @@ from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.sizing import UNHELD, Servable, Sizing
 from rightpool.planning.moves.commands import EnsureRevision, commands
 from rightpool.planning.offers.servers.floor import floor_now
-from rightpool.planning.offers.servers.recorded import line_through, outdated, recorded_sizing, with_servable
+from rightpool.planning.offers.servers.recorded import (
+    line_through,
+    outdated,
+    recorded_sizing,
+    week_picture,
+    with_servable,
+)
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.server import LoadLine
 from rightpool.profiles.demand import DAY, SLOT
 from rightpool.profiles.loads import Points
-from tests.unit.planning.jobs import changed, spec
+from tests.unit.planning.jobs import NOW, changed, spec
 from tests.unit.planning.test_surge import TEMPLATE, edited, server, step
 
 P99 = Percentile("p99", 0.99, 0.080)
 LINE = LoadLine(0.010, 0.001, (1e-3, 1e-3, 0.0), 32.0, 32.0)
 POINTS = Points(np.array([1.0, 4.0, 16.0]), np.array([0.011, 0.014, 0.026]), np.array([9.0, 9.0, 9.0]))
 HOURLY = 240  # slots
-KNOWN = Sizing(P99, "a100/2", 7 * 86_400.0, 1000.0, LINE, Servable(300.0, 400.0, 0.93))
+KNOWN = Sizing(P99, "a100/2", 7 * 86_400.0, 1000.0, "▁█", LINE, Servable(300.0, 400.0, 0.93))
 
 
 def targeted(sizing: Sizing | None, least: int = 2, most: int = 8, now: int = 2) -> Job:
@@ -124,14 +130,14 @@ def test_the_floor_goes_down_an_hour_after_it_might() -> None:
 
 def test_the_record_and_the_line_tell_what_a_replica_can_take() -> None:
     noisy = np.random.default_rng(1).poisson(week(1000.0)).astype(float)
-    sizing = with_servable(recorded_sizing(noisy, POINTS, P99, "a100/1"), noisy)
+    sizing = with_servable(recorded_sizing(noisy, POINTS, P99, "a100/1", NOW), noisy)
     assert sizing.recorded == 7 * 86_400.0
     assert sizing.peak == pytest.approx(1000.0, rel=0.05)
     assert sizing.line is not None and sizing.servable is not None
     assert sizing.line.most == 24.0, "half as full again as the fullest that was seen"
     assert 0.3 * sizing.line.capacity < sizing.servable.at_least < sizing.servable.at_most <= sizing.line.capacity
     assert sizing.servable.chance >= 0.9
-    alone = with_servable(recorded_sizing(noisy / 50.0, POINTS, P99, "a100/1"), noisy / 50.0)
+    alone = with_servable(recorded_sizing(noisy / 50.0, POINTS, P99, "a100/1", NOW), noisy / 50.0)
     assert alone.servable is not None
     assert alone.servable.at_least == pytest.approx(sizing.servable.at_least, rel=0.25), "it is not what comes in"
 
@@ -139,7 +145,7 @@ def test_the_record_and_the_line_tell_what_a_replica_can_take() -> None:
 def test_less_than_an_hour_tells_nothing() -> None:
     counts = np.full(7 * DAY, np.nan)
     counts[-100:] = 15.0
-    sizing = recorded_sizing(counts, POINTS, P99, "a100/1")
+    sizing = recorded_sizing(counts, POINTS, P99, "a100/1", NOW)
     assert (sizing.peak, sizing.recorded) == (None, 1500.0)
     assert with_servable(sizing, counts) is sizing
 
@@ -168,3 +174,12 @@ def test_small_changes_are_none() -> None:
     assert KNOWN.same_as(replace(KNOWN, peak=1010.0, recorded=KNOWN.recorded + 60.0))
     assert not KNOWN.same_as(replace(KNOWN, peak=1100.0))
     assert not KNOWN.same_as(replace(KNOWN, servable=Servable(290.0, 400.0, 0.93)))
+
+
+def test_the_week_is_a_row_of_bars() -> None:
+    counts = week(10.0)
+    counts[: 2 * DAY] = np.nan
+    counts[5 * DAY : 5 * DAY + 20] = 80.0 * SLOT
+    picture = week_picture(counts, 20_000 * 86_400.0)
+    assert picture == "·" * 16 + "▁" * 24 + "█" + "▁" * 15
+    assert week_picture(np.full(7 * DAY, np.nan), NOW) == ""

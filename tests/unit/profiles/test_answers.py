@@ -47,3 +47,18 @@ def test_demand_that_varies_a_little_is_the_same() -> None:
         Answers(1, None, 0.0, Between(0.0, 0.05)),
     ):
         assert not other.same_as(before)
+
+
+def test_the_requests_beyond_a_limit_lie_between_the_edges_around_it() -> None:
+    windows = [window(15.0, 100.0, late=5.0)]
+    at_edge = answers_of(1, windows, 0.05)
+    between = answers_of(1, windows, 0.07)
+    assert at_edge is not None and at_edge.late is not None and between is not None and between.late is not None
+    assert (at_edge.late.below, at_edge.late.above) == (0.05, 0.05)
+    assert at_edge.late.share.exact
+    assert between.late.below == 0.05
+    assert between.late.share.high >= at_edge.late.share.high >= between.late.share.low
+    assert between.same_as(between)
+    assert not between.same_as(at_edge)
+    without = answers_of(1, windows)
+    assert without is not None and without.late is None

@@ -42,6 +42,8 @@ class Sizing:
     peak: float | None
     """Requests a second that the replicas are for: the most of any 15 s within an hour of this time of day, of the last
     week. None where too little is recorded."""
+    week: str = ""
+    """The peaks of each three hours of the record, the oldest first, as a row of bars; a dot where nothing is known."""
     line: LoadLine | None = None
     """Seconds of its batches; None where the server does not tell them, or nothing was seen."""
     servable: Servable | None = None
@@ -72,7 +74,8 @@ class Sizing:
     def same_as(self, other: Sizing) -> bool:
         """Whether both say the same, but for what never matters."""
         return (
-            (self.target, self.place, self.servable) == (other.target, other.place, other.servable)
+            (self.target, self.place, self.servable, self.week)
+            == (other.target, other.place, other.servable, other.week)
             and _near(self.peak, other.peak)
             and (self.line is None) == (other.line is None)
             and round(self.recorded / 3600.0) == round(other.recorded / 3600.0)

@@ -7,7 +7,6 @@ from typing import Final
 
 from rightpool.api.choices import Switch
 from rightpool.api.conditions import Reason
-from rightpool.api.server import ServerWorkload
 from rightpool.api.wording import how_many, sentence, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
@@ -15,14 +14,13 @@ from rightpool.planning.offers.flops_texts import peak_exceeded_text
 from rightpool.planning.offers.readiness import comparable_elsewhere
 from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.planning.work.training import awaits_rate, lacks_samples, misses_samples
-from rightpool.profiles.answers import Answers, PageProblem
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.consistency import Inconsistency
 from rightpool.profiles.findings import SharedChip
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.reporting.conditions.context import Context, Statement, complete_profile, runs
+from rightpool.reporting.conditions.served import served
 from rightpool.reporting.diagnosis_texts import diagnosis_text
-from rightpool.reporting.server_status import answers_text
 from rightpool.workloads.kinds.registry import pod_sets_of
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
 from rightpool.workloads.overlay import workload_on
@@ -49,14 +47,6 @@ _CONTRADICTIONS: Final = {
     Inconsistency.MEMORY_OVERFULL: "less than is in use",
 }
 
-_PAGES: Final = {
-    PageProblem.UNREACHABLE: "no replica answers with its metrics",
-    PageProblem.UNREADABLE: "what replicas answer is no page of metrics",
-    PageProblem.NO_DIALECT: "the metrics of replicas are those of no known server",
-    PageProblem.OTHER_DIALECT: "the metrics of replicas are of another server than the dialect says",
-    PageProblem.STARTED_ANEW: "the replicas' counters were started anew",
-}
-
 
 def profiled(job: Job, context: Context) -> Statement:
     profile = job.observed.profile
@@ -67,25 +57,12 @@ def profiled(job: Job, context: Context) -> Statement:
             "Unknown", Reason.TELEMETRY_UNAVAILABLE, "measurements can't be read at the moment; see the operator's log"
         )
     if job.spec.workload.server is not None:
-        return _served(job.observed.answers, job.spec.workload.server)
+        return served(job, job.spec.workload.server)
     if profile is None or profile.steadiness is Steadiness.ABSENT:
         return _unheard(job)
     if profile.complete and not lacks_samples(job, profile):
         return _measured(job, profile, context)
     return _incomplete(job, profile)
-
-
-def _served(answers: Answers | None, server: ServerWorkload) -> Statement:
-    if server.metrics is None:
-        remedy = "set workload.server.metrics to where a replica says what it does"
-        return Statement("False", Reason.NO_TELEMETRY, f"no requests are counted: {remedy}")
-    if answers is None:
-        return Statement("False", Reason.WARMING_UP, "requests are counted between two readings of the metrics")
-    if answers.requests_per_second is not None:
-        return Statement("True", Reason.MEASURED, partial(answers_text, answers))
-    if answers.problem is not None:
-        return Statement("False", Reason.PARTIAL_TELEMETRY, f"{_PAGES[answers.problem]}: see workload.server.metrics")
-    return Statement("False", Reason.PARTIAL_TELEMETRY, "the server's metrics have no number of requests")
 
 
 def _unheard(job: Job) -> Statement:

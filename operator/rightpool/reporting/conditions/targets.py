@@ -15,6 +15,7 @@ from rightpool.planning.offers.targets.registry import TARGETS, target_missed
 from rightpool.planning.offers.targets.target import JobTarget
 from rightpool.planning.work.forecast import SURE, forecast
 from rightpool.reporting.conditions.context import UNDER_WAY, Context, Statement, complete_profile
+from rightpool.reporting.conditions.served import latency_met, size_text
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.forecast_texts import end_text, lasting_text
 
@@ -67,6 +68,10 @@ _BETTER: Final = frozenset(
 
 def targets_met(job: Job, context: Context) -> Statement:
     declared = [target for target in TARGETS if target.declared(job.spec.targets)]
+    if job.spec.targets.latency is not None:
+        missed = latency_met(job)
+        if missed is not None or not declared:
+            return missed or Statement("True", Reason.TARGETS_HOLD, partial(size_text, job))
     if not declared:
         return Statement("True", Reason.NO_TARGETS, "no target is declared")
     profile = complete_profile(job)

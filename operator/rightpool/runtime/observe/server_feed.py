@@ -22,7 +22,7 @@ from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import ServedWindow, Sides
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.facts import PodFacts
-from rightpool.runtime.observe.server_sizes import ServerSizes, place_of
+from rightpool.runtime.observe.server_sizes import ServerSizes, percentile_of, place_of
 from rightpool.telemetry.server_pages import PageFailure, PastDemand, ServerReader, ServerReading, ServerTarget
 from rightpool.telemetry.sources.servers.dialect import ServerDialect
 from rightpool.telemetry.sources.servers.dialects import dialect_of
@@ -115,7 +115,7 @@ class ServerFeed:
         """Take what a finished read has brought, and start the next one."""
         servers = {job.key: job for job in jobs if job.spec.workload.server is not None}
         reading = self._collect()
-        self._take_answers(reading, now)
+        self._take_answers(reading, servers, now)
         known = {key: window for key, window in reading.windows.items() if JobKey(*key[:2]) in self._whole}
         self._take_sides(servers, reading.windows)
         self._records.cycle(servers.keys(), _demanded(servers, known), now)
@@ -165,13 +165,16 @@ class ServerFeed:
         self._failures = reading.failures
         return reading
 
-    def _take_answers(self, reading: ServerReading, now: float) -> None:
+    def _take_answers(self, reading: ServerReading, servers: Mapping[JobKey, Job], now: float) -> None:
         for revision, window in reading.windows.items():
             recent = self._recent.setdefault(revision, deque())
             recent.append(window)
             while len(recent) > 1 and recent[0].at <= now - LONGEST_SECONDS:
                 recent.popleft()
-            self._tell(revision, answers_of(revision.revision, recent), now)
+            job = servers.get(JobKey(revision.namespace, revision.job))
+            target = None if job is None else percentile_of(job)
+            limit = None if target is None else target.seconds
+            self._tell(revision, answers_of(revision.revision, recent, limit), now)
         for revision, failure in reading.failures.items():
             if revision not in reading.windows:
                 self._recent.pop(revision, None)

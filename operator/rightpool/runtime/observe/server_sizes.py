@@ -129,7 +129,7 @@ def _slot(job: Job, now: float) -> int:
 def _looked_at(due: list[_Due], now: float) -> Mapping[JobKey, _Known]:
     found, replayed = {}, 0
     for one in due:
-        sizing, before = recorded_sizing(one.counts, one.points, one.target, one.place), one.before
+        sizing, before = recorded_sizing(one.counts, one.points, one.target, one.place, now), one.before
         if before is not None and not outdated(sizing, before.basis):
             sizing = replace(sizing, servable=before.basis.servable)
             again = now - before.replayed_at >= min(_OFTEN * sizing.recorded, _RARELY)

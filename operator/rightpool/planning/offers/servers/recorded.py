@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from rightpool.api.latency import Percentile
+from rightpool.api.units import HOUR
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.offers.servers.floor import floor_now
 from rightpool.planning.offers.servers.sizing import EXTRAPOLATED, SHORTEST, LatencyTarget, servable
@@ -20,14 +21,31 @@ from rightpool.profiles.loads import Points
 SAME_LINE: Final = 0.05
 """Lines whose full batches are as fast, but for this share, serve the same."""
 
+_BAR: Final = 3 * HOUR
+_BARS: Final = "▁▂▃▄▅▆▇█"
 _ALONE: Final = 1.05  # requests of the fullest batches of a server that takes one at a time
 
 
-def recorded_sizing(counts: Floats, points: Points | None, target: Percentile, place: str) -> Sizing:
+def recorded_sizing(counts: Floats, points: Points | None, target: Percentile, place: str, now: float) -> Sizing:
     """Without what a replica can take, which takes far longer. counts: of each SLOT of the last week, or NaN."""
     recorded = float(np.isfinite(counts).sum()) * SLOT
     peak = floor_now(counts) if recorded >= SHORTEST else None
-    return Sizing(target, place, recorded, peak, None if points is None else line_through(points))
+    line = None if points is None else line_through(points)
+    return Sizing(target, place, recorded, peak, week_picture(counts, now), line)
+
+
+def week_picture(counts: Floats, now: float) -> str:
+    """The peak of each three hours of a record that ends now, as bars up to the highest one."""
+    slots = math.floor(now / SLOT) - len(counts) + np.arange(len(counts))
+    bucket = slots // round(_BAR / SLOT)
+    peaks = np.full(int(bucket[-1] - bucket[0]) + 1, np.nan)
+    np.fmax.at(peaks, bucket - bucket[0], counts)
+    known = np.isfinite(peaks)
+    if not known.any():
+        return ""
+    highest = max(float(peaks[known].max()), 1e-9)
+    levels = [math.ceil(peak / highest * len(_BARS)) if peak == peak else None for peak in peaks.tolist()]
+    return "".join("·" if level is None else _BARS[max(level, 1) - 1] for level in levels)
 
 
 def line_through(points: Points) -> LoadLine:

@@ -1,0 +1,149 @@
+"""Profiled and TargetsMet of a server: what its requests and its record say."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from rightpool.api.conditions import Reason
+from rightpool.api.server import ServerWorkload
+from rightpool.api.units import DAY
+from rightpool.api.wording import how_many, moment, number, sentence, share, span
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.sizing import Sizing
+from rightpool.planning.offers.servers.refusal import LatencyNotHeld, TooSlowAlone
+from rightpool.planning.offers.servers.sizing import SHORTEST
+from rightpool.profiles.answers import Answers, Late, PageProblem
+from rightpool.reporting.conditions.context import Statement
+from rightpool.reporting.server_status import answers_text
+
+_PAGES: Final = {
+    PageProblem.UNREACHABLE: "no replica answers with its metrics",
+    PageProblem.UNREADABLE: "what replicas answer is no page of metrics",
+    PageProblem.NO_DIALECT: "the metrics of replicas are those of no known server",
+    PageProblem.OTHER_DIALECT: "the metrics of replicas are of another server than the dialect says",
+    PageProblem.STARTED_ANEW: "the replicas' counters were started anew",
+}
+
+
+def served(job: Job, server: ServerWorkload) -> Statement:
+    """Whether the requests are counted, and what of them is missing to keep a limit."""
+    answers = job.observed.answers
+    if server.metrics is None:
+        remedy = "set workload.server.metrics to where a replica says what it does"
+        return Statement("False", Reason.NO_TELEMETRY, f"no requests are counted: {remedy}")
+    if answers is None:
+        return Statement("False", Reason.WARMING_UP, "requests are counted between two readings of the metrics")
+    if answers.requests_per_second is None and answers.problem is not None:
+        return Statement("False", Reason.PARTIAL_TELEMETRY, f"{_PAGES[answers.problem]}: see workload.server.metrics")
+    if answers.requests_per_second is None:
+        return Statement("False", Reason.PARTIAL_TELEMETRY, "the server's metrics have no number of requests")
+    return _wanting(job, answers) or Statement("True", Reason.MEASURED, partial(answers_text, answers))
+
+
+def latency_met(job: Job) -> Statement | None:
+    """Whether targets.latency holds, where it is declared and does not."""
+    latency, answers, sizing = job.spec.targets.latency, job.observed.answers, job.observed.sizing
+    if latency is None:
+        return None
+    may = 1.0 - latency.percentile.share
+    late = None if answers is None else answers.late
+    if late is not None and late.share.low > may:
+        text = f"{share(late.share.low)} of the requests take over {moment(late.limit)}, and {share(may)} may"
+        return Statement("False", Reason.LATENCY_TARGET_MISSED, sentence(text, remedy=_remedy(job, sizing)))
+    return _beyond(job, sizing) or _unjudged(job, late, may)
+
+
+def size_text(job: Job) -> str:
+    """How many replicas a server has, and why; empty where its record does not say."""
+    sizing, ref = job.observed.sizing, job.state.revision
+    if sizing is None or sizing.rate is None or sizing.peak is None or ref is None:
+        return ""
+    return (
+        f"{how_many(ref.placement.replicas, 'replica')} for the week's {number(sizing.peak)} requests/s around this "
+        f"time; each takes {number(sizing.rate)}"
+    )
+
+
+def _wanting(job: Job, answers: Answers) -> Statement | None:
+    """What is missing to keep a limit, where one is declared."""
+    latency, sizing = job.spec.targets.latency, job.observed.sizing
+    if latency is None:
+        return None
+    if answers.late is None and answers.mean_seconds is not None:
+        return Statement("True", Reason.MEANS_ONLY, partial(_means, answers, latency.percentile.name))
+    unresolved = None if answers.late is None else _unresolved(answers.late, 1.0 - latency.percentile.share)
+    if unresolved is not None:
+        return unresolved
+    if sizing is None:
+        return None
+    if sizing.recorded < DAY:
+        least = "replicas.min is kept to" if sizing.recorded < SHORTEST else "sizes are for what these had"
+        text = f"{span(sizing.recorded)} of requests are recorded, and a day is needed to know one; {least}"
+        return Statement("True", Reason.DEMAND_RECORD_SHORT, text)
+    if sizing.line is None:
+        remedy = "choose the replicas by workload.server.replicas.min"
+        return Statement("True", Reason.BATCHES_UNSEEN, f"its metrics do not tell how long its batches take: {remedy}")
+    return None
+
+
+def _means(answers: Answers, percentile: str) -> str:
+    return (
+        f"{number(answers.requests_per_second or 0.0)} requests/s, {moment(answers.mean_seconds or 0.0)} in the mean; "
+        f"this server tells no distribution, so whether {percentile} holds is not seen"
+    )
+
+
+def _unresolved(late: Late, may: float) -> Statement | None:
+    """Where the share of late requests is not known well enough to say whether so many are too many."""
+    if late.share.exact or not late.share.low <= may < late.share.high:
+        return None
+    edges = [moment(edge) for edge in (late.below, late.above) if edge is not None]
+    known = f"its histogram has edges at {' and '.join(edges)} around it" if edges else "its histogram has no edges"
+    text = f"whether requests take over {moment(late.limit)} is not seen: {known}"
+    remedy = "set one of them as the target, or add an edge" if edges else "add an edge"
+    return Statement("True", Reason.LATENCY_UNRESOLVED, f"{text}; {remedy}")
+
+
+def _remedy(job: Job, sizing: Sizing | None) -> str:
+    """What the user can do where too many are late."""
+    server, ref = job.spec.workload.server, job.state.revision
+    if server is not None and ref is not None and ref.placement.replicas < server.scale.most:
+        return "it gets more replicas as its record grows; raise replicas.min to have them now"
+    return "raise replicas.max, or relax targets.latency"
+
+
+def _beyond(job: Job, sizing: Sizing | None) -> Statement | None:
+    """What the record says that it takes, where that is not to be had."""
+    server, ref = job.spec.workload.server, job.state.revision
+    if sizing is None or sizing.line is None or server is None or ref is None:
+        return None
+    if sizing.too_slow:
+        text = TooSlowAlone(sizing.line.seconds(1.0), sizing.target.seconds).text()
+        return Statement("False", Reason.LATENCY_UNREACHABLE, text)
+    needed = sizing.needed(ref.placement.replicas)
+    if sizing.servable is not None and sizing.servable.at_least <= 0.0:
+        text = LatencyNotHeld(sizing.servable.chance, sizing.target.seconds).text()
+        return Statement("False", Reason.LATENCY_UNREACHABLE, text)
+    if needed is not None and sizing.peak is not None and needed > server.scale.most:
+        text = (
+            f"the week's {number(sizing.peak)} requests/s around this time take {how_many(needed, 'replica')}, and "
+            f"{server.scale.most} are allowed: raise replicas.max"
+        )
+        return Statement("False", Reason.CAPACITY_BELOW_DEMAND, text)
+    return None
+
+
+def _unjudged(job: Job, late: Late | None, may: float) -> Statement | None:
+    """Why it is not known whether the limit holds; None where it holds."""
+    answers = job.observed.answers
+    if answers is None or answers.requests_per_second is None:
+        return Statement("Unknown", Reason.PROFILE_NEEDED, "its requests are not counted yet")
+    if late is None and answers.mean_seconds is None:
+        return Statement("Unknown", Reason.PROFILE_NEEDED, "no request was timed in the last minutes")
+    if late is None:
+        return Statement(
+            "Unknown", Reason.MEANS_ONLY, "its times have no distribution: targets.latency can't be judged"
+        )
+    unresolved = _unresolved(late, may)
+    return None if unresolved is None else Statement("Unknown", Reason.LATENCY_UNRESOLVED, unresolved.message)

@@ -1,0 +1,155 @@
+"""A server with a target: what its status says of its size, and what Profiled and TargetsMet do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rightpool.api.latency import Percentile
+from rightpool.api.wording import MESSAGE
+from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.sizing import Servable, Sizing
+from rightpool.prediction.server import LoadLine
+from rightpool.profiles.answers import Answers, Late
+from rightpool.profiles.latency import Between
+from rightpool.profiles.sample import Quality
+from rightpool.reporting.conditions.context import Context, Statement
+from rightpool.reporting.conditions.measured import profiled
+from rightpool.reporting.conditions.targets import targets_met
+from rightpool.reporting.server_status import server_status
+from tests.unit.planning.jobs import NOW, changed
+from tests.unit.planning.test_server_floor import KNOWN, targeted
+
+CONTEXT = Context(None, None, True, NOW)
+KEPT = Late(0.08, Between(0.002, 0.002), 0.08, 0.08)
+ANSWERS = Answers(1, 900.0, 0.0, Between(0.05, 0.08), 0.03, Quality.MEASURED, late=KEPT)
+
+
+def answering(sizing: Sizing | None = KNOWN, now: int = 4, most: int = 8, **answers: Any) -> Job:
+    return changed(targeted(sizing, now=now, most=most), answers=replace(ANSWERS, **answers))
+
+
+def said(statement: Statement) -> tuple[str, str, str]:
+    text = statement.text()
+    assert len(text) <= MESSAGE, text
+    return statement.status, statement.reason, text
+
+
+def late(low: float, high: float | None = None, below: float | None = 0.05, above: float | None = 0.1) -> Late:
+    return Late(0.08, Between(low, low if high is None else high), below, above)
+
+
+def test_all_is_well() -> None:
+    assert said(profiled(answering(), CONTEXT))[:2] == ("True", "Measured")
+    assert said(targets_met(answering(), CONTEXT)) == (
+        "True",
+        "TargetsHold",
+        "4 replicas for the week's 1000 requests/s around this time; each takes 300",
+    )
+
+
+def test_the_status_says_how_many_and_why() -> None:
+    status = server_status(answering(late=late(0.002, 0.02)))
+    assert status is not None
+    found = status.to_dict()
+    assert {name: found[name] for name in ("lateAtLeast", "lateAtMost", "peak", "recordedHours", "needed", "week")} == {
+        "lateAtLeast": "0.002",
+        "lateAtMost": "0.02",
+        "peak": "1000",
+        "recordedHours": "168",
+        "needed": 4,
+        "week": "▁█",
+    }
+    assert (found["servableAtLeast"], found["servableAtMost"]) == ("300", "400")
+
+
+def test_the_size_is_told_before_anything_is_answered() -> None:
+    status = server_status(changed(targeted(KNOWN, now=4), answers=None))
+    assert status is not None
+    assert (status.needed, status.requests_per_second) == (4, None)
+    assert server_status(changed(targeted(None), answers=None)) is None
+
+
+def test_too_many_are_late() -> None:
+    assert said(targets_met(answering(late=late(0.031)), CONTEXT)) == (
+        "False",
+        "LatencyTargetMissed",
+        "3.1% of the requests take over 80 ms, and 1% may: it gets more replicas as its record grows; raise "
+        "replicas.min to have them now",
+    )
+    full = said(targets_met(answering(now=8, late=late(0.031)), CONTEXT))
+    assert full[2].endswith(": raise replicas.max, or relax targets.latency")
+
+
+def test_edges_around_the_limit_leave_it_open() -> None:
+    job = answering(late=late(0.004, 0.05))
+    expected = (
+        "LatencyUnresolved",
+        "whether requests take over 80 ms is not seen: its histogram has edges at 50 ms and 100 ms around it; set one "
+        "of them as the target, or add an edge",
+    )
+    assert said(profiled(job, CONTEXT)) == ("True", *expected)
+    assert said(targets_met(job, CONTEXT)) == ("Unknown", *expected)
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [(late(0.001, 0.009), "True"), (late(0.011, 0.3), "False"), (late(0.0, 0.3, None, 0.5), "Unknown")],
+    ids=["few at worst", "many at best", "no edge below"],
+)
+def test_an_interval_decides_where_both_its_ends_agree(found: Late, status: str) -> None:
+    assert said(targets_met(answering(late=found), CONTEXT))[0] == status
+
+
+def test_means_alone_say_nothing_of_a_percentile() -> None:
+    job = answering(late=None, p99=None)
+    assert said(profiled(job, CONTEXT)) == (
+        "True",
+        "MeansOnly",
+        "900 requests/s, 30 ms in the mean; this server tells no distribution, so whether p99 holds is not seen",
+    )
+    assert said(targets_met(job, CONTEXT))[:2] == ("Unknown", "MeansOnly")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "words"),
+    [(600.0, "10 min of requests are recorded"), (20_000.0, "5.6 h of requests are recorded")],
+    ids=["minutes", "hours"],
+)
+def test_a_short_record_is_said(recorded: float, words: str) -> None:
+    status, reason, text = said(profiled(answering(replace(KNOWN, recorded=recorded)), CONTEXT))
+    assert (status, reason) == ("True", "DemandRecordShort")
+    assert text.startswith(words)
+
+
+def test_a_server_that_does_not_tell_its_batches() -> None:
+    job = answering(replace(KNOWN, line=None, servable=None))
+    assert said(profiled(job, CONTEXT))[:2] == ("True", "BatchesUnseen")
+    assert said(targets_met(job, CONTEXT))[:2] == ("True", "TargetsHold")
+
+
+def test_a_peak_beyond_what_is_allowed() -> None:
+    assert said(targets_met(answering(replace(KNOWN, peak=3000.0), now=8), CONTEXT)) == (
+        "False",
+        "CapacityBelowDemand",
+        "the week's 3000 requests/s around this time take 10 replicas, and 8 are allowed: raise replicas.max",
+    )
+
+
+def test_a_limit_that_nobody_can_hold() -> None:
+    slow = replace(KNOWN, target=Percentile("p99", 0.99, 0.005), servable=Servable(0.0, 0.0, 0.0))
+    assert said(targets_met(answering(slow), CONTEXT)) == (
+        "False",
+        "LatencyUnreachable",
+        "one request by itself takes 11 ms there, and the limit is 5 ms: no number of replicas holds it",
+    )
+    vague = replace(KNOWN, servable=Servable(0.0, 0.0, 0.4), line=LoadLine(0.01, 0.001, (1.0, 1.0, 0.0), 2.0, 2.0))
+    assert said(targets_met(answering(vague), CONTEXT))[:2] == ("False", "LatencyUnreachable")
+
+
+def test_nothing_is_known_yet() -> None:
+    assert said(targets_met(targeted(None), CONTEXT))[:2] == ("Unknown", "ProfileNeeded")
+    idle = answering(requests_per_second=0.0, late=None, mean_seconds=None, p99=None)
+    assert said(targets_met(idle, CONTEXT))[:2] == ("Unknown", "ProfileNeeded")
