@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,11 @@ import pytest
 
 from rightpool.api.kubernetes import Resource
 from rightpool.cluster.errors import ClusterError, NotFound
-from rightpool.cluster.resources import PROFILED_JOBS, SERVICES
+from rightpool.cluster.resources import CONFIG_MAPS, PROFILED_JOBS, SERVICES
+from rightpool.planning.jobs.job import JobKey
+from rightpool.profiles.demand import DAY, SLOT, Demanded, DemandRecord
+from rightpool.profiles.served import RequestCounter, ServedWindow, ServerCounts
+from rightpool.reporting.demand_object import demand_object
 from rightpool.workloads.kinds.server import DEPLOYMENTS
 from tests.integration.runtime.conftest import Start
 from tests.integration.runtime.harness import Body, Fleet
@@ -158,6 +163,53 @@ def test_its_bounds_scale_it_where_it_is(served: EndpointWatch, fleet: Fleet) ->
     placement = fleet.status(NAME)["placement"]
     assert (placement["revision"], placement["replicas"], placement["chips"]) == (1, 3, 6)
     assert not fleet.status(NAME).get("history")
+
+
+def week_of(rate: float, place: str) -> DemandRecord:
+    """A record that ends now, and batches of up to eight that take 10 ms and 1 ms for each request."""
+    record, last = DemandRecord(), round(time.time() / SLOT)
+    record.fill(Demanded.REQUESTS, dict.fromkeys(range(last - 7 * DAY, last), rate * SLOT))
+    for load in (1.0, 2.0, 4.0, 8.0) * 20:
+        batches = 2000.0 / load
+        counted = {
+            RequestCounter.REQUESTS: 2000.0,
+            RequestCounter.BATCHED: 2000.0,
+            RequestCounter.BATCHES: batches,
+            RequestCounter.TIMED_BATCHES: batches,
+            RequestCounter.BATCH_SECONDS: batches * (0.010 + 0.001 * load),
+        }
+        window = ServedWindow(last * SLOT, SLOT, ServerCounts(counted, {}, {}), 1, True)
+        record.loads.extend(window, place, "of before")
+    return record
+
+
+def test_a_target_gets_replicas_by_the_recorded_week(start: Start, fleet: Fleet) -> None:
+    record = week_of(1200.0, f"a10g/{CHIPS}")
+    fleet.client.create(CONFIG_MAPS, demand_object(fleet.namespace, JobKey(fleet.namespace, NAME), record, None))
+    create(fleet, spec={"targets": {"latency": {"p99": "80ms"}}}, replicas={"min": 2, "max": 8})
+    start()
+    needed = eventually(lambda: fleet.status(NAME).get("server", {}).get("needed"), "its record is looked at")
+    # A replica can't take more than full batches, 12 in 22 ms, and takes half of that at the least.
+    assert 3 <= needed <= 6
+    eventually(lambda: answered_by(fleet, "r1", needed), "as many answer as the week takes")
+    made, status = deployment(fleet, f"{NAME}-r1"), fleet.status(NAME)
+    assert made is not None
+    assert made["spec"]["replicas"] == status["placement"]["replicas"] == needed
+    server = status["server"]
+    assert (server["peak"], set(server["week"])) == ("1200", {"█"})
+    assert server["recordedHours"] in ("167", "168"), "of 15 seconds those that are not over are not known"
+    assert 200.0 < float(server["servableAtLeast"]) < 12 / 0.022
+    assert not status.get("history"), "it is scaled where it is"
+    fleet.edit(NAME, lambda spec: spec["workload"]["server"].update(replicas={"min": 2, "max": 2}))
+    eventually(lambda: answered_by(fleet, "r1", 2), "no more than its user allows")
+    below = eventually(lambda: of_reason(fleet, "TargetsMet", "CapacityBelowDemand"))
+    assert f"take {needed} replicas, and 2 are allowed: raise replicas.max" in below
+
+
+def of_reason(fleet: Fleet, kind: str, reason: str) -> str:
+    """The message of a condition where it has this reason."""
+    condition = fleet.condition(NAME, kind)
+    return str(condition["message"]) if condition.get("reason") == reason else ""
 
 
 def test_it_stops_and_goes_on(served: EndpointWatch, fleet: Fleet) -> None:

@@ -31,7 +31,7 @@ def answering(sizing: Sizing | None = KNOWN, now: int = 4, most: int = 8, **answ
     return changed(targeted(sizing, now=now, most=most), answers=replace(ANSWERS, **answers))
 
 
-def said(statement: Statement) -> tuple[str, str, str]:
+def statement_text(statement: Statement) -> tuple[str, str, str]:
     text = statement.text()
     assert len(text) <= MESSAGE, text
     return statement.status, statement.reason, text
@@ -42,8 +42,8 @@ def late(low: float, high: float | None = None, below: float | None = 0.05, abov
 
 
 def test_all_is_well() -> None:
-    assert said(profiled(answering(), CONTEXT))[:2] == ("True", "Measured")
-    assert said(targets_met(answering(), CONTEXT)) == (
+    assert statement_text(profiled(answering(), CONTEXT))[:2] == ("True", "Measured")
+    assert statement_text(targets_met(answering(), CONTEXT)) == (
         "True",
         "TargetsHold",
         "4 replicas for the week's 1000 requests/s around this time; each takes 300",
@@ -73,13 +73,13 @@ def test_the_size_is_told_before_anything_is_answered() -> None:
 
 
 def test_too_many_are_late() -> None:
-    assert said(targets_met(answering(late=late(0.031)), CONTEXT)) == (
+    assert statement_text(targets_met(answering(late=late(0.031)), CONTEXT)) == (
         "False",
         "LatencyTargetMissed",
         "3.1% of the requests take over 80 ms, and 1% may: it gets more replicas as its record grows; raise "
         "replicas.min to have them now",
     )
-    full = said(targets_met(answering(now=8, late=late(0.031)), CONTEXT))
+    full = statement_text(targets_met(answering(now=8, late=late(0.031)), CONTEXT))
     assert full[2].endswith(": raise replicas.max, or relax targets.latency")
 
 
@@ -90,8 +90,8 @@ def test_edges_around_the_limit_leave_it_open() -> None:
         "whether requests take over 80 ms is not seen: its histogram has edges at 50 ms and 100 ms around it; set one "
         "of them as the target, or add an edge",
     )
-    assert said(profiled(job, CONTEXT)) == ("True", *expected)
-    assert said(targets_met(job, CONTEXT)) == ("Unknown", *expected)
+    assert statement_text(profiled(job, CONTEXT)) == ("True", *expected)
+    assert statement_text(targets_met(job, CONTEXT)) == ("Unknown", *expected)
 
 
 @pytest.mark.parametrize(
@@ -100,17 +100,17 @@ def test_edges_around_the_limit_leave_it_open() -> None:
     ids=["few at worst", "many at best", "no edge below"],
 )
 def test_an_interval_decides_where_both_its_ends_agree(found: Late, status: str) -> None:
-    assert said(targets_met(answering(late=found), CONTEXT))[0] == status
+    assert statement_text(targets_met(answering(late=found), CONTEXT))[0] == status
 
 
 def test_means_alone_say_nothing_of_a_percentile() -> None:
     job = answering(late=None, p99=None)
-    assert said(profiled(job, CONTEXT)) == (
+    assert statement_text(profiled(job, CONTEXT)) == (
         "True",
         "MeansOnly",
         "900 requests/s, 30 ms in the mean; this server tells no distribution, so whether p99 holds is not seen",
     )
-    assert said(targets_met(job, CONTEXT))[:2] == ("Unknown", "MeansOnly")
+    assert statement_text(targets_met(job, CONTEXT))[:2] == ("Unknown", "MeansOnly")
 
 
 @pytest.mark.parametrize(
@@ -119,19 +119,19 @@ def test_means_alone_say_nothing_of_a_percentile() -> None:
     ids=["minutes", "hours"],
 )
 def test_a_short_record_is_said(recorded: float, words: str) -> None:
-    status, reason, text = said(profiled(answering(replace(KNOWN, recorded=recorded)), CONTEXT))
+    status, reason, text = statement_text(profiled(answering(replace(KNOWN, recorded=recorded)), CONTEXT))
     assert (status, reason) == ("True", "DemandRecordShort")
     assert text.startswith(words)
 
 
 def test_a_server_that_does_not_tell_its_batches() -> None:
     job = answering(replace(KNOWN, line=None, servable=None))
-    assert said(profiled(job, CONTEXT))[:2] == ("True", "BatchesUnseen")
-    assert said(targets_met(job, CONTEXT))[:2] == ("True", "TargetsHold")
+    assert statement_text(profiled(job, CONTEXT))[:2] == ("True", "BatchesUnseen")
+    assert statement_text(targets_met(job, CONTEXT))[:2] == ("True", "TargetsHold")
 
 
 def test_a_peak_beyond_what_is_allowed() -> None:
-    assert said(targets_met(answering(replace(KNOWN, peak=3000.0), now=8), CONTEXT)) == (
+    assert statement_text(targets_met(answering(replace(KNOWN, peak=3000.0), now=8), CONTEXT)) == (
         "False",
         "CapacityBelowDemand",
         "the week's 3000 requests/s around this time take 10 replicas, and 8 are allowed: raise replicas.max",
@@ -140,16 +140,16 @@ def test_a_peak_beyond_what_is_allowed() -> None:
 
 def test_a_limit_that_nobody_can_hold() -> None:
     slow = replace(KNOWN, target=Percentile("p99", 0.99, 0.005), servable=Servable(0.0, 0.0, 0.0))
-    assert said(targets_met(answering(slow), CONTEXT)) == (
+    assert statement_text(targets_met(answering(slow), CONTEXT)) == (
         "False",
         "LatencyUnreachable",
         "one request by itself takes 11 ms there, and the limit is 5 ms: no number of replicas holds it",
     )
     vague = replace(KNOWN, servable=Servable(0.0, 0.0, 0.4), line=LoadLine(0.01, 0.001, (1.0, 1.0, 0.0), 2.0, 2.0))
-    assert said(targets_met(answering(vague), CONTEXT))[:2] == ("False", "LatencyUnreachable")
+    assert statement_text(targets_met(answering(vague), CONTEXT))[:2] == ("False", "LatencyUnreachable")
 
 
 def test_nothing_is_known_yet() -> None:
-    assert said(targets_met(targeted(None), CONTEXT))[:2] == ("Unknown", "ProfileNeeded")
+    assert statement_text(targets_met(targeted(None), CONTEXT))[:2] == ("Unknown", "ProfileNeeded")
     idle = answering(requests_per_second=0.0, late=None, mean_seconds=None, p99=None)
-    assert said(targets_met(idle, CONTEXT))[:2] == ("Unknown", "ProfileNeeded")
+    assert statement_text(targets_met(idle, CONTEXT))[:2] == ("Unknown", "ProfileNeeded")
