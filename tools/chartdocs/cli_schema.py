@@ -314,6 +314,7 @@ def kinds() -> dict[str, Schema]:
                     slice=or_null(object_of(topology=_TEXT, chips=_COUNT)),
                     pricePerChipHour=or_null(_NUMBER),
                     spotPricePerChipHour=or_null(_NUMBER),
+                    worthPerChipHour=or_null(_NUMBER),
                     idlePerHour=or_null(_NUMBER),
                     priceSource=or_null(one_of([source.value for source in FigureSource])),
                     source=one_of(["declared", "discovered"]),

@@ -7,13 +7,14 @@ With `-o json` or `-o yaml`, one object:
     notes              what could not be read, sentences
     pools              by name, each {name, accelerator, figures, declaredIn, measuredAt, nodes,
                        chips: {total, free, growable},
-                       chipsPerNode, slice, pricePerChipHour, spotPricePerChipHour, idlePerHour, priceSource, source,
-                       problems}.
+                       chipsPerNode, slice, pricePerChipHour, spotPricePerChipHour, worthPerChipHour, idlePerHour,
+                       priceSource, source, problems}.
                        figures is verified, unverified, declared, estimated or measured, with the time in measuredAt;
                        declaredIn is the field in which a user has named figures, or null; prices are dollars, null
-                       where unknown, and idlePerHour is for what is free; priceSource is pool, values, catalog or
-                       null; slice is {topology, chips} or null; source is declared or discovered; problems are
-                       sentences
+                       where unknown, and idlePerHour is for what is free; worthPerChipHour is what one more chip would
+                       bring the fleet, its price included, null where there are as many as are wanted; priceSource is
+                       pool, values, catalog or null; slice is {topology, chips} or null; source is declared or
+                       discovered; problems are sentences
     total              {perHour, usedPerHour, idlePerHour, unpriced}: dollars an hour of all chips that are there, of
                        those that pods hold and of the others; unpriced names the pools without a price, in none of them
     problems           of unusable pools, and of nodes that belong to no pool, each {pool, message}
@@ -24,6 +25,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import replace
 from typing import Any, Final
 
 from rightpool.api.units import write_unix_time
@@ -62,6 +64,9 @@ POOL_COLUMNS: Final = (
 )
 
 
+_WORTH: Final = Column("WORTH", right=True)
+"""Shown where more chips of a pool are wanted than there are."""
+
 _ACCELERATORS: Final = (
     Column("ACCELERATOR"),
     Column("VENDOR"),
@@ -90,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     def work(connection: Connection) -> None:
         view = ClusterView(connection.client, connection.namespace, arguments.operator_namespace)
-        fleet = view.fleet()
+        fleet = replace(view.fleet(), worth=view.worth())
         if arguments.output != "table":
             print_document(document(fleet, time.time()), arguments.output)
         else:
@@ -212,6 +217,7 @@ def _pool(pool: Pool, fleet: FleetView) -> dict[str, Any]:
         "slice": None if pool.slice is None else {"topology": pool.slice.topology, "chips": pool.slice.chips},
         "pricePerChipHour": pool.price.on_demand,
         "spotPricePerChipHour": pool.price.spot,
+        "worthPerChipHour": _worth(pool, fleet),
         "idlePerHour": _hourly(pool, pool.free),
         "priceSource": _source(pool.price),
         "source": source_of(pool),
@@ -223,6 +229,12 @@ def _hourly(pool: Pool, chips: int) -> float | None:
     """Dollars an hour of so many chips; None where the pool has no price."""
     price = pool.price.spot if pool.price.on_demand is None else pool.price.on_demand
     return None if price is None else price * chips
+
+
+def _worth(pool: Pool, fleet: FleetView) -> float | None:
+    """Dollars an hour that one more chip would bring; None where there are as many as are wanted, or no price is."""
+    price, more = _hourly(pool, 1), fleet.worth.get(pool.name)
+    return None if price is None or more is None else price + more
 
 
 def _total(fleet: FleetView) -> dict[str, Any]:
@@ -248,7 +260,13 @@ def pools_summary(fleet: FleetView) -> str:
 def print_pools(page: Page, fleet: FleetView) -> None:
     """Print the table, the problems, and notes about what could not be read."""
     if fleet.pools:
-        page.table(POOL_COLUMNS, [pool_cells(fleet.pools[name]) for name in sorted(fleet.pools)])
+        pools = [fleet.pools[name] for name in sorted(fleet.pools)]
+        worth = [_worth(pool, fleet) for pool in pools]
+        if any(more is not None for more in worth):
+            rows = [[*pool_cells(pool), _price(more)] for pool, more in zip(pools, worth, strict=True)]
+            page.table((*POOL_COLUMNS, _WORTH), rows)
+        else:
+            page.table(POOL_COLUMNS, [pool_cells(pool) for pool in pools])
         summary = pools_summary(fleet)
         if summary:
             page.line()

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from rightpool.api.conditions import Reason
 from rightpool.api.kubernetes import Resource
 from rightpool.api.outcome import MoveOutcome
-from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
+from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec, PlacementPolicyStatus
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
 from rightpool.api.wording import how_many
 from rightpool.cli.books import read_all_books
@@ -86,6 +86,9 @@ class FleetView:
     """Problems of all pools."""
     notes: tuple[str, ...] = ()
     """What could not be read, and what is shown instead."""
+    worth: Mapping[str, float] = field(default_factory=dict)
+    """Dollars an hour that one more chip of a pool would be worth to the fleet beyond its price; of pools alone of
+    which more are wanted than there are."""
 
 
 @dataclass(slots=True)
@@ -163,6 +166,15 @@ class ClusterView:
         if stored.problem is not None:
             self.notes.append(stored.problem)
         return stored.spec
+
+    def worth(self) -> Mapping[str, float]:
+        """What the plan of the fleet has found of each pool, as the policy's status keeps it."""
+        try:
+            body = self.client.get(PLACEMENT_POLICIES, POLICY_NAME)
+            status = PlacementPolicyStatus.model_validate(body.get("status") or {})
+        except (NotFound, Forbidden, ValidationError):
+            return {}
+        return {chip.pool: float(chip.per_chip_hour) for chip in status.chips}
 
     def fleet(self, asked: Collection[Aspect] = ()) -> FleetView:
         """The pools with total and free chips. `asked` is what jobs ask of nodes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from rightpool.cli import pools as module
 from rightpool.cli.connection import Connection
 from rightpool.cli.main import main
 from rightpool.cli.pools import accelerators_document, document, print_accelerators, print_pools
-from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, PODS
+from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, NODES, PLACEMENT_POLICIES, PODS
 from rightpool.contract import CATALOG_KEY, LABEL_CATALOG
 from rightpool.hardware.accelerator import Figures
 from rightpool.hardware.catalog import load_catalog
@@ -40,6 +41,28 @@ def output(client: FakeClient, width: int | None = None) -> str:
 
 def rows(client: FakeClient) -> dict[str, list[str]]:
     return {line.split()[0]: line.split() for line in output(client).splitlines() if line.strip()}
+
+
+def test_what_one_more_chip_is_worth_where_more_are_wanted_than_there_are() -> None:
+    client = two_pools()
+    status = {"chips": [{"pool": "a100", "perChipHour": "1.03"}]}
+    client.add(PLACEMENT_POLICIES, {"metadata": {"name": "default"}, "spec": {}, "status": status})
+    view = view_of(client)
+    fleet = replace(view.fleet(), worth=view.worth())
+    page, stream = printed(None)
+    print_pools(page, fleet)
+    shown = {line.split()[0]: line.split() for line in stream.getvalue().splitlines() if line.strip()}
+    assert (shown["POOL"][-1], shown["a100"][-1], shown["a10g"][-1]) == ("WORTH", "6.10", "-"), "5.07 and 1.03 more"
+    worth = {one["name"]: one["worthPerChipHour"] for one in document(fleet, NOW)["pools"]}
+    assert worth == {"a100": pytest.approx(6.10), "a10g": None}
+
+
+@pytest.mark.parametrize("status", [{}, {"chips": "many"}], ids=["none", "unreadable"])
+def test_where_nothing_is_known_of_worth_nothing_is_shown(status: dict[str, Any]) -> None:
+    client = two_pools()
+    client.add(PLACEMENT_POLICIES, {"metadata": {"name": "default"}, "spec": {}, "status": status})
+    assert view_of(client).worth() == {} == view_of(two_pools()).worth()
+    assert "WORTH" not in output(client)
 
 
 def test_pools_with_their_chips_and_prices() -> None:
