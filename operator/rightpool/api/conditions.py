@@ -100,6 +100,11 @@ class Reason(StrEnum):
     NO_TELEMETRY = "NoTelemetry"  # no reading of the running pods yet
     STALE_TELEMETRY = "StaleTelemetry"  # the newest reading is older than the window
     PARTIAL_TELEMETRY = "PartialTelemetry"  # some fields or some pods are missing
+    METRICS_UNREACHABLE = "MetricsUnreachable"  # no replica of a server answers with a page
+    METRICS_UNREADABLE = "MetricsUnreadable"  # what replicas answer is no page of metrics
+    DIALECT_UNKNOWN = "DialectUnknown"  # the page is that of no known server
+    DIALECT_DIFFERS = "DialectDiffers"  # the page is another server's than the spec says
+    COUNTERS_RESET = "CountersReset"  # a counter of replicas fell
     EXPORTERS_ALONE = "ExportersAlone"  # chips are measured, and the profiler is not in pods of an adopted object
     DEMAND_RECORD_SHORT = "DemandRecordShort"  # less than a day of a server's requests is recorded
     LATENCY_UNRESOLVED = "LatencyUnresolved"  # the edges of a server's histogram do not tell whether its limit is kept

@@ -19,7 +19,7 @@ _QUANTILE: Final = 0.99
 
 
 class PageProblem(StrEnum):
-    """Why nothing is known of a replica. The value is its name in status and messages."""
+    """Why nothing is known of a replica. The value is the reason of Profiled."""
 
     UNREACHABLE = "MetricsUnreachable"  # no answer, or none that is a page
     UNREADABLE = "MetricsUnreadable"  # a page with a line that no exposition has

@@ -18,11 +18,14 @@ from rightpool.reporting.conditions.context import Statement
 from rightpool.reporting.server_status import answers_text
 
 _PAGES: Final = {
-    PageProblem.UNREACHABLE: "no replica answers with its metrics",
-    PageProblem.UNREADABLE: "what replicas answer is no page of metrics",
-    PageProblem.NO_DIALECT: "the metrics of replicas are those of no known server",
-    PageProblem.OTHER_DIALECT: "the metrics of replicas are of another server than the dialect says",
-    PageProblem.STARTED_ANEW: "the replicas' counters were started anew",
+    PageProblem.UNREACHABLE: (Reason.METRICS_UNREACHABLE, "no replica answers with its metrics"),
+    PageProblem.UNREADABLE: (Reason.METRICS_UNREADABLE, "what replicas answer is no page of metrics"),
+    PageProblem.NO_DIALECT: (Reason.DIALECT_UNKNOWN, "the metrics of replicas are those of no known server"),
+    PageProblem.OTHER_DIALECT: (
+        Reason.DIALECT_DIFFERS,
+        "the metrics of replicas are of another server than the dialect says",
+    ),
+    PageProblem.STARTED_ANEW: (Reason.COUNTERS_RESET, "the replicas' counters were started anew"),
 }
 
 
@@ -35,7 +38,8 @@ def served(job: Job, server: ServerWorkload) -> Statement:
     if answers is None:
         return Statement("False", Reason.WARMING_UP, "requests are counted between two readings of the metrics")
     if answers.requests_per_second is None and answers.problem is not None:
-        return Statement("False", Reason.PARTIAL_TELEMETRY, f"{_PAGES[answers.problem]}: see workload.server.metrics")
+        reason, text = _PAGES[answers.problem]
+        return Statement("False", reason, f"{text}: see workload.server.metrics")
     if answers.requests_per_second is None:
         return Statement("False", Reason.PARTIAL_TELEMETRY, "the server's metrics have no number of requests")
     return _wanting(job, answers) or Statement("True", Reason.MEASURED, partial(answers_text, answers))
