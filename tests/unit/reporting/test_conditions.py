@@ -333,12 +333,12 @@ def test_columns_are_for_people_and_the_account_is_exact() -> None:
     body = draft_status(StoredJob(job, packed({}), None, ""), job, context(job, ALONE)).body
     assert body["summary"] == {
         "samplesPerSecond": "1000",
-        "scalingEfficiency": "0.534",
+        "scalingEfficiency": "0.535",
         "perHour": "32.77",
         "perMillion": "4.44",
         "saved": "0.00",
         "goesTo": "1×a100",
-        "saves": "47%",
+        "saves": "46%",
     }
     assert float(body["cost"]["saved"]) == pytest.approx(-0.00000001)
 
