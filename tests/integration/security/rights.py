@@ -18,12 +18,13 @@ SECURITY: Final = Path(__file__).parents[3] / "docs" / "security.md"
 # see the tests of kueue and kinds. Of slices and claims only where a class of devices names a chip's resource: see
 # tests/integration/runtime/test_devices.py. ProfiledJobs are made and deleted by a label of other objects alone: see
 # tests/integration/runtime/test_adoption.py; Deployments for servers alone: see test_servers.py beside it. While there
-# are servers Services are listed, and ConfigMaps go with them: see tests/unit/runtime/act/test_demand_records.py.
+# are servers Services are listed and, while one moves, patched: see test_servers.py and test_server_moves.py there.
+# ConfigMaps go with servers: see tests/unit/runtime/act/test_demand_records.py.
 # PodTemplates are written of adopted objects alone: see tests/integration/kinds/test_admitted.py.
 UNASKED: Final = frozenset(
     {("rightpool.dev", "profiledjobs/finalizers", "update")}
     | {("rightpool.dev", "profiledjobs", verb) for verb in ("create", "patch", "delete")}
-    | {("", "configmaps", "delete"), ("", "services", "list")}
+    | {("", "configmaps", "delete"), ("", "services", "list"), ("", "services", "patch")}
     | {("", "podtemplates", verb) for verb in ("create", "patch", "delete")}
     | {("kueue.x-k8s.io", "workloads", verb) for verb in ("list", "patch")}
     | {("resource.k8s.io", resource, "list") for resource in ("resourceslices", "resourceclaims")}
