@@ -12,10 +12,11 @@ from rightpool.cluster.errors import Conflict, Invalid
 from rightpool.cluster.resources import EVENTS
 from tests.integration.faults.fleet import A10G, A100, Body
 from tests.integration.faults.site import Site
-from tests.integration.kinds.test_in_place import FIELDS, Mine, mine, pytestmark
+from tests.integration.kinds.conftest import INSTALLED
+from tests.integration.kinds.test_in_place import Mine, mine, pytestmark
 from tests.patience import eventually
 
-__all__ = ["FIELDS", "mine", "pytestmark"]
+__all__ = ["mine", "pytestmark"]
 
 AUTO: Body = {"mode": "Auto", "cooldown": "1s"}
 
@@ -55,6 +56,15 @@ class Repository:
 
 def annotations_of(template: Body) -> Body:
     found: Body = template["metadata"]["annotations"]
+    return found
+
+
+@pytest.fixture(params=("job", "jobSet"))
+def field(request: pytest.FixtureRequest) -> str:
+    """The kinds whose objects Argo CD and Flux most often have."""
+    found = str(request.param)
+    if found in INSTALLED:
+        request.getfixturevalue(INSTALLED[found])
     return found
 
 

@@ -99,7 +99,7 @@ class Revisions:
         top = _git("rev-parse", "--show-toplevel").decode().strip()
         there = Path(self._folder.name, commit)
         with tarfile.open(fileobj=BytesIO(_git("-C", top, "archive", "--format=tar", commit))) as archive:
-            archive.extractall(there, filter="data")
+            archive.extractall(there)  # what git has packed of the user's own repository
         folder = there / prefix
         if not folder.is_dir():
             raise RevisionProblem(f"{revision} has no folder {prefix}: start where both commits have the program")
