@@ -33,6 +33,7 @@ from rightpool.profiles.profile import Profile
 from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.config_maps import ConfigMaps, Form, MapEntry
+from rightpool.runtime.act.ended_jobs import EndedJobs
 from rightpool.runtime.act.fence import Fence
 from rightpool.runtime.metrics import CHARGED, ChargebackFigures
 
@@ -57,6 +58,7 @@ class ChargebackBooks:
         self._maps: ConfigMaps[str, Chargeback] = ConfigMaps(
             client, fence, namespace, _FORM, writes_at_once=SAVES_AT_ONCE
         )
+        self._ended = EndedJobs(client, fence, namespace)
         self._figures = figures
         self._next = 0.0
         self._book_at: dict[str, float] = {}  # Unix seconds when a namespace is booked next
@@ -66,6 +68,7 @@ class ChargebackBooks:
     def follow(self) -> None:
         """This process does not lead: another one books."""
         self._maps.follow()
+        self._ended.follow()
         self._book_at.clear()
         self._figures.charged = None
         self.deleted_moves = ()
@@ -79,6 +82,7 @@ class ChargebackBooks:
         now: float,
     ) -> None:
         """Book what is due. stored: all jobs; observed: those that have not ended, with what is seen of them."""
+        self._ended.cycle(stored.values(), now)
         self._maps.collect()
         minute = now >= self._next
         if minute:
@@ -127,6 +131,7 @@ class ChargebackBooks:
     def flush(self) -> None:
         """Store what is not stored yet, at the end of the process."""
         self._maps.flush()
+        self._ended.flush()
 
     def _save(self, names: AbstractSet[str], now: float, turns: int) -> None:
         """Store those of these that can't wait, and of the others `turns` at most, whose turn was longest ago."""
