@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import not_
 from typing import Annotated, Final
 
@@ -10,11 +9,12 @@ from pydantic import Field
 
 from rightpool.api.record import Record
 from rightpool.api.units import Size, UnixTime
+from rightpool.api.value_object import value_object
 
 MAX_AVOIDED: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AvoidedPlacement(Record):
     """A place where a move of this job had to be rolled back, or where it did not start."""
 

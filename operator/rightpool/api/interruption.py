@@ -4,7 +4,6 @@ caught up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -12,13 +11,14 @@ from pydantic import Field
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, Dollars, Total, UnixTime
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 TAKEN: Final = "taken"
 FAILED_PROGRAM: Final = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Interruption(Record):
     """Time without progress. What is paid in it is the cost of the decision that brought it about, if one did."""
 

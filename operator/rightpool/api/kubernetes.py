@@ -1,15 +1,16 @@
 """Resources of the Kubernetes API and their paths."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
+
+from rightpool.api.value_object import value_object
 
 SERVICE_ACCOUNT_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where a pod finds the namespace that it runs in."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Resource:
     """One kind of object."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from operator import not_
 from typing import Annotated, Final
@@ -13,6 +12,7 @@ from rightpool.api.action import Action
 from rightpool.api.placement import Placement
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, Dollars, Figure, Quantity, Size, WholeUnixTime
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 MAX_HISTORY: Final = 7
@@ -43,7 +43,7 @@ def _is_one(count: int) -> bool:
     return count == 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LedgerEntry(Record):
     """A decision with what it promised and what it delivered."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from operator import not_
 from typing import Annotated, Final, Self
@@ -18,6 +17,7 @@ from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
 from rightpool.api.revision import Revision
 from rightpool.api.units import NO_MONEY, WORD, Count, Dollars, Figure, Quantity, UnixTime, UnixTimeUp, write_money
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit, counts_samples
 
 
@@ -46,7 +46,7 @@ class Phase(StrEnum):
     VERIFYING = "Verifying"  # a full window on the new Revision is being measured
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Migration(Record):
     """A decision that is being carried out. Written before each step, so that it can be continued after a crash.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from operator import not_
 from typing import Annotated, Final
@@ -12,6 +11,7 @@ from pydantic import Field
 from rightpool.api.placement import Placement
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, Count, Figure, UnixTime
+from rightpool.api.value_object import value_object
 
 MAX_OUTCOMES: Final = 32
 _HASH: Final = Field(max_length=16)
@@ -32,7 +32,7 @@ class JobSize(StrEnum):
         return cls.ONE_CHIP if placement.chips == 1 else cls.ONE_POD
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class MoveOutcome(Record):
     """How a move to the pool ended."""
 

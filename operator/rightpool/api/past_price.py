@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.record import Record
 from rightpool.api.units import Dollars, UnixTime
+from rightpool.api.value_object import value_object
 
 MAX_PRICES: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PastPrice(Record):
     """What a chip-hour costs from some time on."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from rightpool.api.conditions import Reason
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, UnixTime, UnixTimeUp
+from rightpool.api.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Pause(Record):
     """Why and how far. Written before anything is stopped, so that it can be continued after a crash."""
 

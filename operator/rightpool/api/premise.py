@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -12,6 +11,7 @@ from pydantic import BeforeValidator, Field
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
 from rightpool.api.units import Quantity
+from rightpool.api.value_object import value_object
 
 
 class PremiseKind(StrEnum):
@@ -38,7 +38,7 @@ class PremiseKind(StrEnum):
     OTHER_HOST = "OtherHost"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Premise(Record):
     """One thing that an Estimate rests on."""
 

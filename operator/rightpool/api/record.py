@@ -59,8 +59,11 @@ class Record:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+        inlined = _inlined(cls)
+        for field in fields(cls):  # type: ignore[arg-type]
+            field.type = HINTS[cls][field.name]  # pydantic would evaluate them once more
         schema: CoreSchema = handler(source)
-        if not _inlined(cls):
+        if not inlined:
             return schema
 
         def gather(data: Any) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rightpool.api.record import Record
 from rightpool.api.units import Quantity, UnixTime
+from rightpool.api.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Recovery(Record):
     """Pods were taken away or failed, and others have caught up."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rightpool.api.record import Record
 from rightpool.api.units import Count, Size, UnixTime, UnixTimeUp
+from rightpool.api.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Rescue(Record):
     """What was asked for, and what came of it. Written before the program is asked, so that it is asked once."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from pydantic import BaseModel
@@ -16,6 +16,7 @@ from rightpool.api.record import Record
 from rightpool.api.revision import MAX_REVISION
 from rightpool.api.rules import Rule
 from rightpool.api.status import ProfiledJobStatus
+from rightpool.api.value_object import value_object
 
 # The child of revision N is `<name>-r<N>`: a Job, and a headless Service of the same name, which must be a DNS label
 # that begins with a letter. Its pods' host names are `<name>-r<N>-<index>`, and a host name is a DNS label too: at most
@@ -27,7 +28,7 @@ PROFILED_JOB_NAME: Final = re.compile(f"^[a-z]([-a-z0-9]{{0,{MAX_NAME - 2}}}[a-z
 """Names of ProfiledJobs."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PrinterColumn:
     """A column of `kubectl get`."""
 
@@ -43,7 +44,7 @@ class PrinterColumn:
     """Whether it needs `-o wide`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Scale:
     """JSONPaths of the scale subresource."""
 
@@ -55,7 +56,7 @@ class Scale:
     """Of the field with the label selector of the pods, as text."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CustomResource:
     """A kind that a CustomResourceDefinition of ours defines."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from rightpool.api.value_object import value_object
 
-@dataclass(frozen=True, slots=True)
+
+@value_object
 class Rule:
     """One entry of `x-kubernetes-validations`."""
 

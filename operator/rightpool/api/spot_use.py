@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field
 
 from rightpool.api.record import Record
 from rightpool.api.units import Quantity, UnixTime
+from rightpool.api.value_object import value_object
 
 MAX_SPOT_USES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SpotUse(Record):
     """What jobs of one namespace have met on the pool's spot capacity. What is a week old counts half."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import not_
 from typing import Annotated, Final
 
@@ -114,7 +114,7 @@ class ProfileStatus(Record):
         return None if self.steps_per_second is None else (float(self.steps_per_second), WorkUnit.STEPS)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class OutlookStatus(Record):
     """The rest of the job at the present rate. Needs `spec.progress.totalSamples`."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Final
@@ -14,6 +13,7 @@ from pydantic import Field
 from rightpool.api.model import ATOMIC
 from rightpool.api.record import Record
 from rightpool.api.units import WORD, Count, Figure, Share, Size, Total, UnixTime
+from rightpool.api.value_object import value_object
 from rightpool.contract import TRACE_ALL
 
 MAX_COLLECTIVES: Final = 8
@@ -69,7 +69,7 @@ class TraceReason(StrEnum):
     TOO_MANY_RANKS = "TooManyRanks"  # of all ranks, only the first of a pod are traced
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TraceRequest:
     """What the annotation asks for."""
 
@@ -96,7 +96,7 @@ def read_request(value: str) -> TraceRequest:
     return TraceRequest(match[1], rank)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TracePart(Record):
     """One part of the time that was traced. All parts are together the whole."""
 
@@ -111,7 +111,7 @@ class TracePart(Record):
     communication that is overlapped, and for a part that is nearly all."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TraceOperation(Record):
     """What all operations of one name take."""
 
@@ -143,7 +143,7 @@ class TracePhase(StrEnum):
     OPTIMIZER = "Optimizer"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TraceDevicePeak(Record):
     """The memory in use on one device of several."""
 
@@ -157,7 +157,7 @@ class TraceDevicePeak(Record):
     """That the framework's allocator holds of the device at most. Absent where the trace does not say."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TraceMemory(Record):
     """The memory in use over the time that was traced: of the device that has most, else of the host. That of PyTorch's
     host is what the traced steps have allocated themselves, and not freed."""
@@ -203,7 +203,7 @@ class TraceMemory(Record):
         return growth if growth * SLOWEST_LEAK >= self.peak_bytes else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TraceSummary(Record):
     """What the time of the traced steps went to, on one process."""
 
@@ -241,7 +241,7 @@ class TraceSummary(Record):
     the profiler does not say."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TraceSpread(Record):
     """How much of their time the ranks spend in one part."""
 
@@ -264,7 +264,7 @@ class TraceSpread(Record):
     """That rank."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TraceFailure(Record):
     """A rank, or a pod, without a trace."""
 
@@ -281,7 +281,7 @@ class TraceFailure(Record):
     """Absent where nothing is known of the pod's ranks."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TraceRanks(Record):
     """What became of a trace of all ranks. Its size does not grow with their number."""
 
@@ -311,7 +311,7 @@ class TraceRanks(Record):
     """The first of those that were not traced."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Trace(Record):
     """The newest trace that was asked for. Written before the sidecars are asked, so that it is asked for once."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from operator import not_
 from typing import Annotated, Final
 
@@ -27,7 +26,7 @@ def _is_usual(seconds: float) -> bool:
     return seconds == USUAL_WINDOW
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SpanDifference(Record):
     """By how much two spans of the same length differ, one right after the other, on one Revision."""
 
@@ -41,7 +40,7 @@ class SpanDifference(Record):
     """Mean square of the logarithm of the ratio of their rates."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlowStart(Record):
     """How the job is slower at first wherever it starts, as with a cache that is cold then."""
 

@@ -12,11 +12,11 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from rightpool.api.kubernetes import SERVICE_ACCOUNT_NAMESPACE
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import meant
 from rightpool.cli.documents import FORMATS
 from rightpool.cluster.client import ClusterClient
@@ -32,7 +32,7 @@ class CliError(Exception):
     """The command failed; the message is for the user."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Connection:
     """A cluster and a namespace."""
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import HOUR
+from rightpool.api.value_object import value_object
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment
@@ -33,7 +33,7 @@ class ServingVerdict(StrEnum):
     POOL_TOO_SMALL = "PoolTooSmall"  # fewer replicas than needed fit: they would get more than they serve
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Demand:
     """What is to be served."""
 
@@ -43,7 +43,7 @@ class Demand:
     """Seconds within which 99 of 100 are answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ServedRange:
     """A number as likely to be exceeded as not, with its 80% interval."""
 
@@ -61,7 +61,7 @@ class ServedRange:
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ServingCandidate:
     """What serving would take at one placement. Numbers are None where the verdict says why."""
 
@@ -96,7 +96,7 @@ class ServingCandidate:
         return None if cost is None else cost / HOUR / demand.requests * MILLION
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Serving:
     """The answer for a job."""
 
@@ -112,7 +112,7 @@ class Serving:
     """The cheapest that holds first."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Explanation:
     """Everything that is shown of one job."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.ledger import LedgerEntry, Outcome, measured_cost_per_million
 from rightpool.api.units import write_unix_time
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import cents, dollars, number, share, short_place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import document_head, place_document
@@ -19,7 +19,7 @@ from rightpool.reporting.offer import Offer, offer_of
 from rightpool.reporting.stored_job import StoredJob
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Line:
     """One job. Money is in dollars; None means unknown."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.conditions import ConditionType, Reason, find_condition
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import gibibytes, moment, number, share, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.explained import Explanation
@@ -19,7 +19,7 @@ from rightpool.reporting.profile_status import EXPECTED
 RATIO: Final = "ratio"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ProfileField:
     """One number of a profile."""
 
@@ -39,7 +39,7 @@ class ProfileField:
     """What it is from."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Kind:
     title: str
     unit: str

@@ -9,9 +9,9 @@ architectures", CACM 52(4), 2009.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import short_place
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.pool import Pool
@@ -23,7 +23,7 @@ from rightpool.profiles.sample import Field
 _CLASSES: Final = ("half precision", "single precision", "8 bits", "plain fp32")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Roof:
     """What one chip of a pool can do at most: min(flops, bandwidth · intensity)."""
 
@@ -48,7 +48,7 @@ class Roof:
         return min(self.flops, self.bandwidth * intensity)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RooflinePoint:
     """What the job does on one chip, its waiting included."""
 
@@ -68,7 +68,7 @@ class RooflinePoint:
     """Whether it is another chip than the job has."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RooflinePlot:
     """The chips of the pools that the job could be on, and the job on them."""
 

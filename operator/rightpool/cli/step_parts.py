@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import share
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.shares import decompose
@@ -12,7 +12,7 @@ from rightpool.profiles.shares import decompose
 _LEAST: Final = 0.0005  # of the step; less is not shown
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class StepPart:
     """A part of the time of a step."""
 

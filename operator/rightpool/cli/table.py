@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, TextIO
 from unicodedata import combining, east_asian_width
 
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import dollars
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _INDENT: Final = 2
 NOTHING: Final = "-"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Column:
     """A column of a table."""
 

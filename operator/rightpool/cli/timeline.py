@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.ledger import MAX_HISTORY, Outcome
 from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.profiles.profile import Steadiness
@@ -16,7 +16,7 @@ from rightpool.profiles.profile import Steadiness
 _STAYED: Final = frozenset({Outcome.VERIFIED, Outcome.FAILED, Outcome.CARRIED_OUT, Outcome.SUPERSEDED})
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Stretch:
     """Time on one placement, or of one move with its verification. Unix seconds, units of work a second."""
 

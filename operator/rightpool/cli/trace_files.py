@@ -14,11 +14,11 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
 from rightpool.api.trace import MAX_RANK, Trace
+from rightpool.api.value_object import value_object
 from rightpool.cli.connection import CliError
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, NotFound
@@ -222,7 +222,7 @@ class _Stream:
         return piece is not None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Head:
     """What a pod says before the file of a rank."""
 

@@ -18,6 +18,7 @@ from rightpool.api.kubernetes import Resource
 from rightpool.api.outcome import MoveOutcome
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec, PlacementPolicyStatus
 from rightpool.api.pool import AcceleratorPoolSpec, AcceleratorPoolStatus
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import how_many
 from rightpool.cli.books import read_all_books
 from rightpool.cli.connection import CliError
@@ -66,7 +67,7 @@ _OF_VALUES: Final = frozenset({Reason.PRICE_FROM_VALUES.value, Reason.CHIP_FROM_
 _WITHOUT_NODES: Final = frozenset({ProblemKind.NO_NODES, ProblemKind.NODES_NOT_READY, ProblemKind.PRICE_UNVERIFIED})
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PoolProblem:
     """A problem of a pool, or of nodes."""
 
@@ -76,7 +77,7 @@ class PoolProblem:
     """What is wrong, with the field."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class FleetView:
     """All pools as far as the user may read them."""
 

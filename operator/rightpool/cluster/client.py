@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlencode
@@ -18,6 +18,7 @@ import urllib3
 from pydantic_core import from_json
 
 from rightpool.api.kubernetes import Resource
+from rightpool.api.value_object import value_object
 from rightpool.cluster.errors import ClusterError, Expired, Unavailable, Unreachable, error_from
 from rightpool.cluster.limiter import RateLimiter
 from rightpool.cluster.official_client import kubernetes_client, kubernetes_config
@@ -37,7 +38,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Listing:
     """One page of a list."""
 
@@ -49,7 +50,7 @@ class Listing:
     """Token of the next page; empty on the last one."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Request:
     """A request to the API server."""
 

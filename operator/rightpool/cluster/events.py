@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import sentence
 from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Unavailable
@@ -51,7 +52,7 @@ class _Sent:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Pending:
     """An Event that is not sent yet."""
 

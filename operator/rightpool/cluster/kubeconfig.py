@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from rightpool.api.value_object import value_object
 from rightpool.cluster.official_client import kubernetes_config
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Program:
     """A program that gives out credentials."""
 
@@ -30,7 +30,7 @@ class Program:
         return not named and shutil.which(self.command, path=self.path) is None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Kubeconfig:
     """One or more files, merged: of two entries with the same name the first has precedence."""
 

@@ -1,15 +1,16 @@
 """An accelerator: what one chip can do, from data sheets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.pool import LinkKind
+from rightpool.api.value_object import value_object
 from rightpool.hardware.vendors.vendor import Vendor
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Link:
     """One link of a chip."""
 
@@ -38,7 +39,7 @@ class FigureSource(StrEnum):
     CATALOG = "catalog"  # the catalog that ships; of a price its list prices
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Declaration:
     """Where a user has named figures of a chip."""
 
@@ -49,7 +50,7 @@ class Declaration:
     """The field with its object, such as spec.chip of AcceleratorPool a100."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Price:
     """Dollars for one chip-hour; None where unknown (unknown is never free)."""
 
@@ -73,7 +74,7 @@ class Price:
         return None if per_chip is None else per_chip * placement.chips
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Measured:
     """What chips of a pool were measured to do."""
 
@@ -90,7 +91,7 @@ class Measured:
     """The same in a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChipPart:
     """What a chip is of a larger one that was divided."""
 
@@ -101,7 +102,7 @@ class ChipPart:
     """Of its price: slices of the chip over those that there are."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Accelerator:
     """One row of the catalog, or what a pool declares in its place; with what was measured in the pool."""
 

@@ -10,12 +10,13 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from importlib import resources
 from typing import Final
 
 from rightpool.api.pool import LinkKind
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator, ChipPart, FigureSource, Link, Price
 from rightpool.hardware.clouds import INSTANCE_TYPE, Purchase, listed_name, region_class
 from rightpool.hardware.rows import (
@@ -56,7 +57,7 @@ class UnknownAcceleratorError(KeyError):
         return self.message
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ValuesProblem:
     """Something in the chart's values that can't be used."""
 
@@ -70,7 +71,7 @@ class ValuesProblem:
     """With the field and the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Catalog:
     """What is known of accelerators, their links and prices, and how node labels name them."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from rightpool.api.value_object import value_object
 
 # Every cloud.
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
@@ -37,7 +38,7 @@ _REGIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Cloud:
     """A managed Kubernetes or a provisioner, as far as its nodes differ from others."""
 

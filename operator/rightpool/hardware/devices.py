@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
+from rightpool.api.value_object import value_object
 from rightpool.hardware.node import REPELLING, NodeFacts, NodeResource
 from rightpool.hardware.vendors.registry import VENDORS
 from rightpool.hardware.vendors.vendor import Vendor
@@ -24,7 +25,7 @@ _Device = tuple[str, str, str]
 """Driver, pool and name: what tells a device from all others."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Devices:
     """Chips that are devices."""
 

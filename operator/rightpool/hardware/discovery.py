@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from rightpool.api.pool import MAX_CHIPS_PER_NODE, MAX_SLICE_CHIPS, TOPOLOGY, AcceleratorPoolSpec, Slice
+from rightpool.api.value_object import value_object
 from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.clouds import GROUP_LABELS, INSTANCE_TYPE, LIFECYCLE_TAINTS, SPOT_LABELS, SPOT_TAINTS, is_spot
 from rightpool.hardware.node import REPELLING, NodeFacts
@@ -39,7 +40,7 @@ class Unmapped(StrEnum):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UnmappedNodes:
     """Nodes that discovery left out."""
 
@@ -56,7 +57,7 @@ class UnmappedNodes:
     """Names, sorted."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DiscoveredPool:
     """A pool that node labels describe."""
 
@@ -99,7 +100,7 @@ class DiscoveredPool:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Discovery:
     """What the nodes make up. Each node with chips is in exactly one entry."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist, median
 from typing import Final
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.catalog import Catalog
 
@@ -24,7 +24,7 @@ _QUANTILE: Final = NormalDist().inv_cdf(0.25)
 _HALF: Final = ("bf16", "fp16")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EstimatedRate:
     """A rate of a chip that neither the catalog nor the pool has."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration, Interconnect, LinkKind, LinkSpec, PriceSpec
 from rightpool.api.spot_use import SpotUse
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import sentence
 from rightpool.hardware.accelerator import Accelerator, FigureSource, Link, Price
 from rightpool.hardware.calibration import calibrated, calibrated_link, uncalibrated
@@ -47,7 +48,7 @@ class ProblemKind(StrEnum):
     UNKNOWN_LINK = "UnknownLink"  # a link without a rate of a kind that the catalog does not know
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Problem:
     """Something that is wrong with one pool."""
 
@@ -61,7 +62,7 @@ class Problem:
     """For the pool's condition, with the field and the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Inventory:
     """Pools with what is there, and what is wrong with them."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.pool import MAX_CHIPS_PER_NODE, MAX_LINKS, Calibration, MeasuredLink, Teraflops
 from rightpool.api.quantities import format_quantity
 from rightpool.api.units import write_unix_time
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.catalog import Catalog
 
@@ -43,7 +43,7 @@ class MeasurementError(ValueError):
     """The log holds no results. The message says what it holds instead."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Rate:
     """One rate, as often as it was measured."""
 
@@ -59,7 +59,7 @@ class Rate:
         return all(_LEAST <= value < _MOST for value in (self.median, self.best))
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Measurement:
     """The results of one run."""
 

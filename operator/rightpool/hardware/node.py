@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rightpool.api.value_object import value_object
+
 # Effects that keep a pod away; PreferNoSchedule does not.
 REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -23,7 +25,7 @@ class Taint:
     """Empty where it has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NodeFacts:
     """What discovery and the inventory need of a Node. It is untrusted: nodes and their kubelets may write anything."""
 

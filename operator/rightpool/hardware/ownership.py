@@ -7,7 +7,6 @@ user does not name are the catalog's, with their source.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Annotated, Final, Self
@@ -15,6 +14,7 @@ from typing import Annotated, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.rows import CatalogError, Positive, PurchaseRow, RunningCostRow, read_rows
 
@@ -104,7 +104,7 @@ class CostBook(_Entry):
         return self.accelerators.get(key, ChipCost())
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Sourced:
     """A figure."""
 
@@ -114,7 +114,7 @@ class Sourced:
     """Who says so, and when it was read."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Ownership:
     """What a chip-hour of work costs and takes."""
 

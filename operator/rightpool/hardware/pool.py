@@ -1,7 +1,7 @@
 """A pool: interchangeable nodes with the same chips, links and price."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from rightpool.api.past_price import PastPrice
@@ -27,7 +27,7 @@ class OpenNode:
     """What jobs ask of it; None where that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Pool:
     """An AcceleratorPool as planning sees it."""
 

@@ -6,15 +6,16 @@ By lists it is the price of the nodes' own instance types, else the chip's usual
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator, FigureSource, Price
 from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.clouds import INSTANCE_TYPE, REGION, Purchase, purchase_of
 from rightpool.hardware.rows import PriceRow
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ListedPrice:
     """A price that no pool declares."""
 

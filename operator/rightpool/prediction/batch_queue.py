@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.prediction.columns import Bools, Floats, Ints, cumulative_normal
 
 SATURATED: Final = 0.98
@@ -40,7 +41,7 @@ _UTILISATIONS: Final = np.concatenate([[0.0], 1.0 - np.exp(-np.linspace(0.02, -m
 _FINE: Final = np.unique(np.concatenate([np.linspace(0.0, SATURATED, 393), _UTILISATIONS]))
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LatencyCurve:
     """A quantile of latency by utilisation, for servers of several fixed shares. It never falls."""
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.precision import CLASSES, PLAIN, SINGLE, falls_back, peak
@@ -42,7 +43,7 @@ _AXES: Final = ("flops", "bandwidth", "power")
 _FALLBACK: Final = ("fallback/half", "fallback/single")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Comparison:
     """One job's rates on several kinds of chips, all else alike."""
 
@@ -76,7 +77,7 @@ def figures_variance(chip: Accelerator) -> float:
     return sd**2
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChipModel:
     """The posterior of what is common to all jobs. `names` are its unknowns; mean and covariance are in their order."""
 
@@ -238,7 +239,7 @@ class ChipModel:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Alike:
     """Jobs of one class of precision on the same chips."""
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from rightpool.api.choices import Batch
 from rightpool.api.placement import Placement
 from rightpool.api.traits import Parallelism
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.layout import Layout
@@ -25,7 +25,7 @@ _NAN: Final = math.nan
 _BYTES: Final = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PastRates:
     """Where jobs were measured before, a row a job and placement."""
 
@@ -43,7 +43,7 @@ class PastRates:
     """Units of work a second."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Features:
     """Rows elsewhere name a job by its place here."""
 

@@ -4,17 +4,16 @@ What chips wait for each other, for a crowded network or for the loader does not
 next doubling brings no more than the last one did, unless the last one was the first over other links.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import Features
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LastDoubling:
     """An entry a job; NaN where it was seen on one size alone."""
 

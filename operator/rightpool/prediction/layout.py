@@ -1,13 +1,12 @@
 """A placement as communication sees it: groups of chips on fast links, and the slow links between the groups."""
 
-from dataclasses import dataclass
-
 from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.columns import Floats, Ints
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Layout:
     """How the chips of a job are linked."""
 

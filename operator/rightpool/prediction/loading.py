@@ -8,11 +8,11 @@ twice as fast. It may as well be what handing over a batch takes, however fast t
 likelier is the second. Where nobody measured what an idle chip waits for, it may be data or the host.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.prediction.columns import Floats, Ints
 from rightpool.prediction.step_shares import StepShares
 
@@ -22,7 +22,7 @@ HAND_OVER: Final = 0.02
 WAITS_FOR_DATA: Final = 0.25
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Loading:
     """What the loader does to the steps of some rows, in units of the step now, over all that it may be."""
 

@@ -1,17 +1,17 @@
 """The pools of a fleet as a prediction sees them: columns, one entry a pool."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.hardware.calibration import USUAL_BANDWIDTH
 from rightpool.hardware.clouds import HOST_LABELS
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.columns import Floats, Ints, floats
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Machines:
     """Rows elsewhere name a pool by its place here."""
 

@@ -5,7 +5,7 @@ together. A single job is a fleet of one.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import IntEnum
 from typing import Protocol
 
@@ -14,6 +14,7 @@ import numpy as np
 from rightpool.api.estimate import Estimate, Loadings
 from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise
+from rightpool.api.value_object import value_object
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.columns import Bools, Codes, Floats, Ints
 from rightpool.prediction.features import Features, PastRates
@@ -43,7 +44,7 @@ class Origin(IntEnum):
 ORIGINS = tuple(Origin)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Destinations:
     """What is asked for, a row for each job and placement."""
 
@@ -105,7 +106,7 @@ class Destinations:
         return Destinations(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Prediction:
     """Units of work a second on every target, lognormal. NaN where `missing` says why."""
 

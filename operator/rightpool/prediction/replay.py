@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 import numpy as np
 
 from rightpool.api.units import HOUR
+from rightpool.api.value_object import value_object
 from rightpool.prediction.columns import Bools, Floats, Ints, floats
 from rightpool.prediction.server import Lines, LoadLine
 from rightpool.profiles.demand import SLOT
@@ -40,7 +40,7 @@ _EDGES: Final = np.geomspace(1.0, 1000.0, 100)  # of latencies in units of the s
 _BINS: Final = 400  # of a record's rates
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Replayed:
     """What became of a record, a number for each of the lines that were replayed."""
 
@@ -58,7 +58,7 @@ class Replayed:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Tail:
     """A quantile of latency; infinite where the queue grows without end."""
 
@@ -71,7 +71,7 @@ class Tail:
 # --- request by request ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Batches:
     """Batches as they formed; a row for each step, a column for each line."""
 
@@ -128,7 +128,7 @@ def spread(counts: Floats, replicas: Floats, seed: int, window: float = SLOT) ->
 # --- steady streams --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Replica:
     """A replica that is known but for some doubt: what records are put through, again and again."""
 

@@ -3,10 +3,10 @@
 They are fitted by `make fit` (tools/fit), by marginal likelihood on published measurements.
 """
 
-from dataclasses import dataclass
+from rightpool.api.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Scales:
     """Hyper-parameters of the chip model."""
 

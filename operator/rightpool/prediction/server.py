@@ -8,12 +8,13 @@ windows at different loads. `replay.py` puts a record of demand through it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.prediction.columns import Floats, floats
 
 HALF: Final = 0.4
@@ -43,7 +44,7 @@ _USUAL: Final = 2.0  # windows that INSIDE_SD counts as
 _STEPS: Final = 30  # of Gauss and Newton
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Lines:
     """Equally likely lines, one a row."""
 
@@ -53,7 +54,7 @@ class Lines:
     """Seconds that one more of the load adds."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LoadLine:
     """Seconds by load: fixed + each · load, with the doubt about both."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.prediction.batch_queue import SATURATED, BatchQueue, LatencyCurve
 from rightpool.prediction.columns import Bools, Floats, cumulative_normal
 from rightpool.prediction.server import HALF, HALF_SD
@@ -61,7 +61,7 @@ def _first(holds: Callable[[Floats], Bools], low: Floats, high: Floats) -> Float
     return high
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Ends:
     """Medians with 80% intervals, a row for each server. Infinite where no such value is likely enough."""
 
@@ -73,7 +73,7 @@ class Ends:
     """90th percentiles."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Served:
     """What servers do at the demand, a row for each."""
 
@@ -91,7 +91,7 @@ class Served:
     """Seconds that one request by itself takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Server:
     """A program that serves batches of up to `batch` requests."""
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from rightpool.api.value_object import value_object
 
-@dataclass(frozen=True, slots=True)
+
+@value_object
 class SizeScales:
     """Hyper-parameters of step_time.py."""
 

@@ -7,12 +7,12 @@ kinds of chips.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from rightpool.api.estimate import Z80
+from rightpool.api.value_object import value_object
 from rightpool.prediction.columns import Floats, Ints
 
 NU: Final = 4.0
@@ -24,7 +24,7 @@ _SPREADS: Final = np.exp(np.linspace(-1.5, 1.5, 31))
 _USUAL: Final = 15  # of these, 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Misfit:
     """What some jobs on the same chips are off by, at each spread that a fleet may have (first axis)."""
 

@@ -8,11 +8,11 @@ chip waits, the whole step is work: the exponents of the chip model were learned
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.transfer import latency
 from rightpool.profiles.consistency import SLACK
@@ -35,7 +35,7 @@ _FIELDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class StepShares:
     """Shares of one step of each job, 0–1; input + host + work = 1."""
 

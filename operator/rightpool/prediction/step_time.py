@@ -14,11 +14,12 @@ variance over them. Times are in units of the step now.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import Features
 from rightpool.prediction.last_doubling import LastDoubling
@@ -78,7 +79,7 @@ BATCH_EXPONENT: Final = 0.8
 BATCH_EXPONENT_SD: Final = 0.12
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class StepTimes:
     """The step on each target, in units of the step now."""
 
@@ -92,7 +93,7 @@ class StepTimes:
     """Of log(time), from size and links alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SizeModel:
     """What is known of how each job scales."""
 

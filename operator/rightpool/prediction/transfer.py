@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.chip_model import STATIC_RULE, UNPUBLISHED_POWER_SD, ChipModel, Comparison
 from rightpool.prediction.columns import Bools, Floats, Ints
@@ -42,7 +42,7 @@ _NEAREST: Final = 0.99  # to COPY: above it nothing but memory counts
 WEIGHT_SHIFT: Final = 0.30
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Transfer:
     """Tables by class of precision (the last is an unknown one), where a job is, and where it would be; in pools."""
 

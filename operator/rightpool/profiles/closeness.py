@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import percent
 from rightpool.profiles.sample import Field
 
@@ -15,7 +15,7 @@ _PIPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Roofs:
     """Closeness to each roof while the chip works, 0 to 1 or slightly above; None without a counter."""
 
@@ -57,7 +57,7 @@ class Roofs:
         return f"{', '.join(known)} of attainable"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Arithmetic:
     """What else is known of the arithmetic."""
 

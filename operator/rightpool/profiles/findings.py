@@ -7,9 +7,9 @@ Findings of chips that wait are in idle_findings.py, those of chips that work in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import how_many, percent, span
 
 _EVEN_OUT: Final = "even out the work between ranks, or replace the slow node"
@@ -18,7 +18,7 @@ _FULL_WINDOW: Final = "wait for a full window; if none comes, see the condition 
 _MORE_MEMORY: Final = "chips with more memory, sharded state, or lower precision"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Finding(ABC):
     """Why a diagnosis names its class."""
 
@@ -34,7 +34,7 @@ class Finding(ABC):
         return self.helps
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NothingMeasured(Finding):
     """There is no reading yet."""
 
@@ -44,7 +44,7 @@ class NothingMeasured(Finding):
         return "nothing was measured yet"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ReadingsTooOld(Finding):
     """The newest reading says nothing about now."""
 
@@ -54,7 +54,7 @@ class ReadingsTooOld(Finding):
         return "the newest reading is too old"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WindowNotFull(Finding):
     """Readings after the warm-up do not fill the window."""
 
@@ -76,7 +76,7 @@ class WindowNotFull(Finding):
         return f"{text}; the program has made {how_many(self.steps, 'step')} and may still compile"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SharedChip(Finding):
     """Processes of others work on a chip: counters are theirs, too."""
 
@@ -89,7 +89,7 @@ class SharedChip(Finding):
         return f"processes that are not the job's take {percent(self.others)} of a chip: counters are theirs, too"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CriticalError(Finding):
     """The driver has reported one."""
 
@@ -102,7 +102,7 @@ class CriticalError(Finding):
         return f"a chip reported the critical error XID {self.xid:.0f}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BrokenRow(Finding):
     """A row of a chip's memory is broken."""
 
@@ -117,7 +117,7 @@ class BrokenRow(Finding):
         return "a chip could not replace a broken row of its memory"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class MemoryErrors(Finding):
     """Uncorrectable errors were added within the window."""
 
@@ -130,7 +130,7 @@ class MemoryErrors(Finding):
         return f"uncorrectable memory errors of a chip went up to {self.count:.0f} within the window"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ClocksHeldDown(Finding):
     """A fault holds down the clocks."""
 
@@ -163,7 +163,7 @@ class ClocksHeldDown(Finding):
         return text if self.clock is None else f"{text}; at {percent(self.clock)} of their maximum"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AllocationsRetried(Finding):
     """Allocations failed at first, and succeeded after cached memory was given back."""
 
@@ -179,7 +179,7 @@ class AllocationsRetried(Finding):
         return f"{how_many(self.times, 'allocation')} failed at the first try{_fill(self.memory_used)}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NoRoomForBatch(Finding):
     """Chips wait for the host, and memory is too full for the larger batch that would help."""
 
@@ -195,7 +195,7 @@ class NoRoomForBatch(Finding):
         return f"{self.otherwise.text()}; a larger batch has no room{_fill(self.memory_used)}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RankStarves(Finding):
     """Some ranks wait for data, and one does not."""
 
@@ -212,7 +212,7 @@ class RankStarves(Finding):
         return f"ranks wait for data {mean} of the step on average, and one of them only {least}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RankNeverWaits(Finding):
     """Ranks wait for one that does not wait for others, by a trace."""
 
@@ -229,7 +229,7 @@ class RankNeverWaits(Finding):
         return f"ranks wait for others {mean} of the step on average, and one of them only {least}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RankComputesMore(Finding):
     """Compute units of one chip are active while those of another one wait."""
 
@@ -250,7 +250,7 @@ class RankComputesMore(Finding):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RankIdles(Finding):
     """A chip idles where the others are busy."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.pool import LinkKind
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import percent
 from rightpool.profiles.findings import Finding
 
 _FEWER: Final = "fewer chips, or a faster link"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class StillCompiles(Finding):
     """No step was made, and the program compiled."""
 
@@ -25,7 +25,7 @@ class StillCompiles(Finding):
         return f"the program compiled {percent(self.time)} of the time, and made no step"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NothingRuns(Finding):
     """No step was made, and chips did nothing."""
 
@@ -40,7 +40,7 @@ class NothingRuns(Finding):
         return f"{chips_are(self.chips)} busy {percent(self.busy)} of the time, and no samples are counted"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChipsUnused(Finding):
     """Nothing ever ran on some chips of a pod."""
 
@@ -56,7 +56,7 @@ class ChipsUnused(Finding):
         return f"{self.unused:.0f} of {self.of} chips of a pod {are} unused: nothing ever ran there"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NoStepYet(Finding):
     """Chips did nothing, and the program never made a step: it may still load or start."""
 
@@ -71,7 +71,7 @@ class NoStepYet(Finding):
         return f"no step was made yet, and {chips_are(self.chips)} busy {percent(self.busy)} of the time"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BusyTimeUnknown(Finding):
     """Waiting and work can't be told apart."""
 
@@ -81,7 +81,7 @@ class BusyTimeUnknown(Finding):
         return "how busy the chips are is not measured: waiting and work can't be told apart"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WaitsForInput(Finding):
     """Chips are idle, most of it for data."""
 
@@ -99,7 +99,7 @@ class WaitsForInput(Finding):
         return f"{_idle(self.chips, self.idle)}, {percent(self.input)} of it for input"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WaitsForSave(Finding):
     """Chips are idle, most of it while the program saves."""
 
@@ -117,7 +117,7 @@ class WaitsForSave(Finding):
         return f"{_idle(self.chips, self.idle)}, {percent(self.saving)} of it while the program saves"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WaitsForHost(Finding):
     """Chips are idle, and neither for data nor in saves."""
 
@@ -151,7 +151,7 @@ class WaitsForHost(Finding):
         return "larger batches, CUDA graphs or compilation, a faster host, or cheaper chips"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WaitsForLink(Finding):
     """Communication is exposed."""
 

@@ -7,9 +7,9 @@ the exposed communication is work on the chip.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.value_object import value_object
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.sample import Field
 
@@ -18,7 +18,7 @@ ATTAINABLE: Final = 0.8
 bf16 matmul alone reaches 0.93, a device copy 0.89, mixed steps less."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Roofline:
     """How close the chip came to each of its roofs while it worked (0–1, or slightly above). None without a counter."""
 
@@ -41,7 +41,7 @@ class Roofline:
         return self.matrix / (self.matrix + self.bandwidth)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Shares:
     """Shares of a step. None is negative, and their sum is 1."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.traits import UNKNOWN_TRAITS
+from rightpool.api.value_object import value_object
 from rightpool.profiles.sample import Field, Sample
 
 CAPACITY: Final = 120
@@ -22,7 +22,7 @@ _BIT: Final = {field: number for number, field in enumerate(_FIELDS)}  # exact i
 assert len(_FIELDS) <= 53
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Layout:
     """The cells of a row: the time, a cell for each field, and the bit set of derived ones."""
 
@@ -46,7 +46,7 @@ def _layout(fields: frozenset[Field]) -> _Layout:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Bounds:
     """The smallest and largest value of each cell of a row; NaN for fields that must be missing."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import percent
 from rightpool.profiles.closeness import Arithmetic, Roofs
 from rightpool.profiles.findings import Finding
@@ -18,7 +18,7 @@ _TRACE: Final = "let the profiler take traces (spec.profiling.trace)"
 _WHOLE: Final = 0.75
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ComputesNothing(Finding):
     """The chip is busy and its compute units are not."""
 
@@ -38,7 +38,7 @@ class ComputesNothing(Finding):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NothingCounted(Finding):
     """Chips are busy, and no counter tells of any roof."""
 
@@ -51,7 +51,7 @@ class NothingCounted(Finding):
         return f"{chips_are(self.chips)} busy, but no counter tells what limits the work"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CommunicationUnknown(Finding):
     """No roof is near, and exposed communication is not measured."""
 
@@ -66,7 +66,7 @@ class CommunicationUnknown(Finding):
         return f"exposed communication of {self.chips} chips is not measured; {self.roofs.text()}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class OneRoofCounted(Finding):
     """The roof that is counted is not near; another one may be."""
 
@@ -81,7 +81,7 @@ class OneRoofCounted(Finding):
         return f"give the profiler a counter of {missing} (NVIDIA: DCGM or GPM)"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LaunchesUnknown(Finding):
     """No roof is near, and the activity of compute units is not measured."""
 
@@ -94,7 +94,7 @@ class LaunchesUnknown(Finding):
         return f"no roof is near: {self.roofs.text()}; whether compute units wait for launches is not measured"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class KernelsSparse(Finding):
     """No roof is near, and compute units have nothing to do for most of the time."""
 
@@ -112,7 +112,7 @@ class KernelsSparse(Finding):
         return f"{_far_from_roofs(self)}; kernels are small or far apart"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class KernelsSmall(Finding):
     """The chip always has a kernel, and none fills it."""
 
@@ -136,7 +136,7 @@ class KernelsSmall(Finding):
         return f"a slice or a smaller chip ({percent(self.part)} of this one would do), or larger batches"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NoRoofNear(Finding):
     """No roof is near, and compute units wait for a part of the time."""
 
@@ -154,7 +154,7 @@ class NoRoofNear(Finding):
         return _far_from_roofs(self)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class KernelsWait(Finding):
     """No roof is near, and compute units always have work: they wait within the chip."""
 
@@ -176,7 +176,7 @@ class KernelsWait(Finding):
         return f"{_active(self.chip, self.active)}{seen}; no roof is near: {self.roofs.text()}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class OtherUnitsCompute(Finding):
     """Compute units always have work, and pipes beside the matrix units are not counted."""
 
@@ -197,7 +197,7 @@ class OtherUnitsCompute(Finding):
         return f"{units}; {self.roofs.text()}{self.arithmetic.text()}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ArithmeticNear(Finding):
     """Arithmetic is the nearest roof."""
 
@@ -221,7 +221,7 @@ class ArithmeticNear(Finding):
         return _BESIDE_THEM if self.arithmetic.precision in _ON_MATRIX_UNITS else _MATRIX_UNITS
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BandwidthNear(Finding):
     """The memory's bandwidth is the nearest roof."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import sentence
 from rightpool.profiles.findings import Finding
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RecordedFinding(Finding):
     """What a stored condition says of a finding whose values are not stored."""
 

@@ -16,6 +16,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.trace import TraceState
 from rightpool.api.units import write_unix_time
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import chips, number, place, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.migration_texts import stopped_unsaved
@@ -53,7 +54,7 @@ _BAD_REASONS: Final = frozenset({Reason.INVALID_TEMPLATE.value, Reason.INVALID_V
 _PODS_LOST: Final = "PodsLost"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Event:
     """Something that happened, as an Event of Kubernetes says it."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rightpool.api.placement import Placement
 from rightpool.api.status import ProfiledJobStatus, Recommendation
+from rightpool.api.value_object import value_object
 from rightpool.reporting.stored_job import StoredJob
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Offer:
     """One job's recommendation."""
 

@@ -7,16 +7,16 @@ it nevertheless.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.value_object import value_object
 from rightpool.reporting.stored_job import first_problem
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class StoredPolicy:
     """What is in force, and where it comes from."""
 

@@ -77,6 +77,19 @@ def test_explain_loads_nothing_that_makes_a_status_or_carries_a_move_out() -> No
     assert [name for name in done.stdout.split() if name.startswith(rooms)] == []
 
 
+def test_most_values_that_explain_loads_are_cheap_to_define() -> None:
+    """A frozen dataclass takes three times as long to define as `value_object`, and there are hundreds."""
+    program = (
+        "import sys, rightpool.cli.explain\n"
+        "made = {v for m in list(sys.modules.values()) for v in list(vars(m).values()) if isinstance(v, type)}\n"
+        "ours = [v for v in made if str(v.__module__).startswith('rightpool') and '__dataclass_params__' in vars(v)]\n"
+        "print(len(ours), sum(v.__dataclass_params__.frozen for v in ours))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    every, frozen = map(int, done.stdout.split())
+    assert frozen < every / 3, f"{frozen} of {every} are frozen dataclasses: make them by @value_object"
+
+
 def loaded_by(*words: str) -> set[str]:
     """The modules that a process has loaded after this command."""
     program = (

@@ -7,8 +7,8 @@ is read when its readers are imported.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
+from rightpool.api.value_object import value_object
 from rightpool.planning.offers import gates
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut
 from rightpool.planning.offers.rows import Rows
@@ -17,7 +17,7 @@ from rightpool.prediction.columns import Bools
 # --- planning/offers/rejection.py ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class MuchSmaller(RuledOut):
     """A chip with little memory. Its reason is lent: the API's own are listed in `RejectionReason`."""
 

@@ -6,11 +6,11 @@ Run by itself, it prints what becomes of jobs that declare it: registries are re
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from rightpool.api.conditions import Reason
 from rightpool.api.profiledjob import ProfiledJobSpec, Targets
+from rightpool.api.value_object import value_object
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.rejection import RejectionReason, TargetMissed
 from rightpool.planning.offers.rows import Row, Rows
@@ -36,7 +36,7 @@ class WiderSpec(ProfiledJobSpec):
 # --- planning/offers/targets/throughput.py ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TooSlow(TargetMissed):
     """Fewer samples a second than are asked for."""
 

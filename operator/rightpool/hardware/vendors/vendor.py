@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from rightpool.api.value_object import value_object
 from rightpool.hardware.clouds import GKE_NODEPOOL
 
 PART: Final = "-MIG-"
 """Between the name of a chip and the profile of its parts: A30-24GB-MIG-1g.6gb."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ProductLabel:
     """A node label that names the chip. The values are rows of labels.csv."""
 
@@ -70,7 +71,7 @@ class ProductLabel:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SliceVariables:
     """Environment variables by which the hosts of one slice, and several slices, find each other."""
 
@@ -90,7 +91,7 @@ class SliceVariables:
     """Host name of a pod of the first slice."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DeviceSource:
     """How a driver of Dynamic Resource Allocation lists the vendor's chips in ResourceSlices."""
 
@@ -104,7 +105,7 @@ class DeviceSource:
     """Its value for a whole chip."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Benchmark:
     """How `rightpool calibrate` measures the vendor's chips."""
 
@@ -115,7 +116,7 @@ class Benchmark:
     """A public image with one of them. None: the user names one."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Vendor:
     """Who makes the chip. A pod template runs on one vendor's chips unless its user says otherwise.
 

@@ -25,11 +25,12 @@ A job is moved rather when it was measured too slow than too fast, and some minu
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.migration import Migration
+from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job, throttled_now
@@ -63,7 +64,7 @@ _SHORTEST: Final = 0.8
 _MOST_DRIFT: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Level:
     """A rate around one moment."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
+from rightpool.api.value_object import value_object
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 
@@ -30,7 +30,7 @@ class Contradiction(ABC):
         train-r2."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UnreadableStatus(Contradiction):
     """The status can't be read."""
 
@@ -41,7 +41,7 @@ class UnreadableStatus(Contradiction):
         return self.problem
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UnplacedMigration(Contradiction):
     """There is a migration, and no placement that it could begin at."""
 
@@ -49,7 +49,7 @@ class UnplacedMigration(Contradiction):
         return f"status.migration is there and status.placement is not: {_UNDO_MIGRATION}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BackwardMigration(Contradiction):
     """The Revision that a migration goes to does not come after the one that it leaves."""
 
@@ -62,7 +62,7 @@ class BackwardMigration(Contradiction):
         return f"status.migration.to.revision r{self.target} is not newer than r{self.left} of .from: {_UNDO_MIGRATION}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class MisplacedMigration(Contradiction):
     """The phase of a migration says that the job is at one Revision, and the placement says another."""
 
@@ -80,7 +80,7 @@ class MisplacedMigration(Contradiction):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UnplacedRevision(Contradiction):
     """A Revision runs that the status does not name."""
 

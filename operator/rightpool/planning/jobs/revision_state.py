@@ -1,14 +1,13 @@
 """A Revision as the cluster shows it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rightpool.api.conditions import Reason
 from rightpool.api.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Crash:
     """How the program of a Revision failed last, while Kubernetes still starts it again."""
 
@@ -38,7 +37,7 @@ class Crash:
         return f"container {self.container} exited with {self.exit_code} ({self.reason})"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EndingPod:
     """A pod that is being ended and is still there."""
 
@@ -233,7 +232,7 @@ class VariantRefusal(NamedTuple):
     """Its words, with the field of the variant."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChildRefusal:
     """Why the API server does not take a Revision's child."""
 

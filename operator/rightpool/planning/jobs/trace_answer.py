@@ -1,11 +1,10 @@
 """What is observed of a trace that is under way."""
 
-from dataclasses import dataclass
-
 from rightpool.api.trace import TraceRanks, TraceReason, TraceState, TraceSummary
+from rightpool.api.value_object import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RankTrace:
     """What became of one rank."""
 
@@ -23,7 +22,7 @@ class RankTrace:
     """None without a trace."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PodTrace:
     """What the sidecar of one pod says of a request. `id` and `rank` are the request's."""
 
@@ -43,7 +42,7 @@ class PodTrace:
     """Those that were asked for; empty until it is over."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TraceAnswer:
     """What the sidecars of a Revision together say of a request. `id` and `rank` are the request's."""
 

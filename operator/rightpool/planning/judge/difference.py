@@ -6,9 +6,9 @@ A few windows of a program that varies much say less than a promise that is like
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rightpool.api.value_object import value_object
 from rightpool.planning.judge.promise import Promise
 from rightpool.planning.judge.series import FEWEST_WINDOWS, MOST_WINDOWS, RateSeries
 from rightpool.planning.judge.silence import Silence, silence
@@ -25,7 +25,7 @@ REFUTED: Final = 0.20
 REFUTED_LAST: Final = 0.12
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Difference:
     """Of what a unit of work takes, after against before: time, or dollars, or both. All but doubts are logarithms, and
     above 0 where it takes more."""

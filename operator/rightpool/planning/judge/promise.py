@@ -6,11 +6,11 @@ probability that it is broken (Bayes' theorem, with a share of BROKEN before any
 """
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.estimate import WINDOW
 from rightpool.api.migration import Migration
+from rightpool.api.value_object import value_object
 
 BROKEN: Final = 0.10
 """Share of the promises that are taken to be broken before anything is measured."""
@@ -22,7 +22,7 @@ _SUREST: Final = 0.05
 _LARGEST: Final = 700.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Promise:
     """A ratio of rates that was predicted: the target's over that where the job was."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
 
 FEWEST_WINDOWS: Final = 3
@@ -13,7 +13,7 @@ MOST_WINDOWS: Final = 24
 """A place is looked at for so many windows."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RateSeries:
     """How fast a program is at one place. More is better."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.value_object import value_object
 from rightpool.api.variation import MAX_RECENT
 from rightpool.planning.judge.series import FEWEST_WINDOWS
 from rightpool.profiles.silence import silent_for, silent_windows, working
@@ -16,7 +16,7 @@ LONGEST_SILENCE_SECONDS: Final = 3600.0
 """A program that does nothing may evaluate. After so many seconds, and an hour of windows, it hangs."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Silence:
     """In how many of the newest windows at a place a program did nothing."""
 

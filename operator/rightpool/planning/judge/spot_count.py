@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from rightpool.api.interruption import TAKEN
 from rightpool.api.placement import CapacityType
 from rightpool.api.spot_use import MAX_SPOT_USES, SpotUse
 from rightpool.api.units import HOUR
+from rightpool.api.value_object import value_object
 from rightpool.hardware.spot_rate import aged, interruptions_a_day
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.tenant import tenant_of
@@ -25,7 +26,7 @@ SpotUses = Mapping[str, Sequence[SpotUse]]
 """By pool."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SpotCount:
     """What was counted up to one moment. It is held in memory, begun with what the pools have kept: a job is counted in
     the cycle in which it is first seen interrupted, and never again for that."""

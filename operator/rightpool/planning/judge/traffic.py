@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from rightpool.api.value_object import value_object
 
 SURE_TO_FAIL: Final = 0.01
 """What chance does less often than this is called late, or failing."""
@@ -65,7 +66,7 @@ class TrafficVerdict(StrEnum):
         return self in (TrafficVerdict.LATE, TrafficVerdict.FAILING)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TrafficComparison:
     """What blocks say."""
 

@@ -4,11 +4,11 @@ What the job or the candidates tell by themselves is not repeated here.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import dollars, how_many, instant, share, span
 from rightpool.planning.offers.rejection import Gap
 
@@ -16,7 +16,7 @@ RESTART_SHARE: Final = 0.05
 """Of the time of a job that lets the fleet move it: what restarts may take."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Failure:
     """The operator itself failed on the job."""
 
@@ -24,7 +24,7 @@ class Failure:
     """The exception, for a report."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NoPoolFits:
     """No pool can take the job."""
 
@@ -32,7 +32,7 @@ class NoPoolFits:
     """All pools there are, by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PoolGone:
     """The pool of the current Revision can't be used."""
 
@@ -47,7 +47,7 @@ class PoolGone:
     """Set where the job is to be started elsewhere, and can't."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Restart:
     """The job does not start where it was placed."""
 
@@ -57,7 +57,7 @@ class Restart:
     """Why, by its pods; None where they do not say."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Gathering:
     """Nodes are kept free for the job, which has waited for long, until its placement fits."""
 
@@ -65,7 +65,7 @@ class Gathering:
     """What it waits for."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SourceNotHeld:
     """A move without return: others wait for the chips that it leaves, and holding them costs more than a way back is
     worth."""
@@ -80,7 +80,7 @@ class SourceNotHeld:
     """Until the verdict is expected."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class FleetGain:
     """A move that the plan of the fleet makes."""
 
@@ -88,7 +88,7 @@ class FleetGain:
     """Dollars an hour that the job itself gains, its restart paid; below 0 where it gives way."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Bill:
     """What a move brings and costs, time at its value included."""
 
@@ -104,7 +104,7 @@ class Bill:
     """Whether it is less than the saving of now, since prices there, or where the job is, do not last for so long."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Limit(ABC):
     """What holds a move back that pays by the numbers."""
 
@@ -115,7 +115,7 @@ class Limit(ABC):
         """A sentence that holds as long as the limit does. now: Unix seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TooManyAtOnce(Limit):
     """As many jobs are being moved as the policy allows at once."""
 
@@ -133,7 +133,7 @@ class TooManyAtOnce(Limit):
         return f"{self.under_way} {are} being moved, as many as the policy's maxConcurrentMigrations allows"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TooManyAnHour(Limit):
     """As many moves have begun as the policy allows in an hour."""
 
@@ -145,7 +145,7 @@ class TooManyAnHour(Limit):
         return f"{how_many(self.moves, 'move')} began in the last hour, as many as the policy's maxMovesPerHour allows"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BreakerOpen(Limit):
     """Too many of the fleet's last moves were undone."""
 
@@ -166,7 +166,7 @@ class BreakerOpen(Limit):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Suspected(Limit):
     """Too many of the last moves to a pool, or to a chip, were undone."""
 
@@ -193,7 +193,7 @@ class Suspected(Limit):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Unproven(Limit):
     """No move of a job of its size to the pool has delivered yet, and as many as may try that are under way."""
 
@@ -208,7 +208,7 @@ class Unproven(Limit):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Doubling(Limit):
     """Moves to the pool are under way, and jobs may slow each other there: more would double its use, or it is known
     that they do."""
@@ -228,7 +228,7 @@ class Doubling(Limit):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Outbid(Limit):
     """Other jobs gain more from the chips."""
 
@@ -247,7 +247,7 @@ class Outbid(Limit):
         return f"{gain}: they are worth {dollars(self.worth)} an hour, and {dollars(self.own)} to this job"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RestartsOften(Limit):
     """Restarts of a job that lets the fleet move it have taken as much of its time as they may."""
 
@@ -266,7 +266,7 @@ class RestartsOften(Limit):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SaveMissing(Limit):
     """No save came when one was asked for."""
 
@@ -287,7 +287,7 @@ class SaveMissing(Limit):
         return f"{late}; {again}: set checkpoint.timeout to more if saves take so long"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SaveFailed(Limit):
     """The program failed when it was asked to save."""
 
@@ -305,7 +305,7 @@ class SaveFailed(Limit):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class MovedOften(Limit):
     """The job was moved as often as its spec allows."""
 
@@ -319,7 +319,7 @@ class MovedOften(Limit):
         return f"the job has been moved {how_many(self.moves, 'time')}, and adaptation.maxMoves is {self.most}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CoolingDown(Limit):
     """The last move of the job ended a short time ago."""
 
@@ -333,7 +333,7 @@ class CoolingDown(Limit):
         return f"the last move ended at {instant(self.since)}, adaptation.cooldown is {span(self.cooldown)}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RunsShortly(Limit):
     """The job runs here for a short time."""
 
@@ -347,7 +347,7 @@ class RunsShortly(Limit):
         return f"the job has run here since {instant(self.since)}, the policy's minRunTime is {span(self.shortest)}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class FewWindows(Limit):
     """More windows have to be measured first.
 

@@ -1,9 +1,8 @@
 """Rejections of pools and sizes: what the spec alone rules out, whatever the job does."""
 
-from dataclasses import dataclass
-
 from rightpool.api.choices import Capacity
 from rightpool.api.placement import CapacityType
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import chips, how_many
 from rightpool.hardware.node import Taint
 from rightpool.hardware.node_needs import Terms, format_amount, in_words
@@ -13,7 +12,7 @@ from rightpool.planning.offers.rejection import RejectionReason, RuledOut
 # --- the pool as a whole ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PoolDenied(RuledOut):
     """In placement.pools.deny."""
 
@@ -25,7 +24,7 @@ class PoolDenied(RuledOut):
         return f"{self.pool} is in placement.pools.deny: remove it there to use it"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PoolNotAllowed(RuledOut):
     """Not in placement.pools.allow."""
 
@@ -40,7 +39,7 @@ class PoolNotAllowed(RuledOut):
         return f"{self.pool} is not in placement.pools.allow ({allow}): add it there to use it"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PoolNotSelected(RuledOut):
     """Without the labels of placement.pools.selector."""
 
@@ -56,7 +55,7 @@ class PoolNotSelected(RuledOut):
         return f"{lacks}: label the AcceleratorPool to use it"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class OtherVendor(RuledOut):
     """Chips that the template is not known to run on."""
 
@@ -75,7 +74,7 @@ class OtherVendor(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class VariantRefused(RuledOut):
     """Chips of a vendor whose variant can't be used."""
 
@@ -91,7 +90,7 @@ class VariantRefused(RuledOut):
         return f"{self.pool} has {self.vendor} chips, and their variant can't be used: {self.refusal}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SelectorContradicted(RuledOut):
     """The pool's nodes have another value of a label than the template's nodeSelector."""
 
@@ -112,7 +111,7 @@ class SelectorContradicted(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SelectorUnmatched(RuledOut):
     """No node of the pool has these labels of the template's nodeSelector."""
 
@@ -129,7 +128,7 @@ class SelectorUnmatched(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AffinityUnmatched(RuledOut):
     """No node of the pool meets the template's required node affinity."""
 
@@ -143,7 +142,7 @@ class AffinityUnmatched(RuledOut):
         return f"no node of {self.pool} meets {in_words(self.terms)} of template.spec.affinity.nodeAffinity: widen it"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class VolumeElsewhere(RuledOut):
     """A volume of the job can't be used on any node of the pool."""
 
@@ -160,7 +159,7 @@ class VolumeElsewhere(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NodesShort(RuledOut):
     """A pod requests more of a resource than any node of the pool has."""
 
@@ -182,7 +181,7 @@ class NodesShort(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NodesTainted(RuledOut):
     """The nodes that would do have a taint that neither the pool nor the template tolerates."""
 
@@ -197,7 +196,7 @@ class NodesTainted(RuledOut):
         return f"nodes of {self.pool} have the taint {taint}: tolerate it in the template or in the pool's spec"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CapacityNotWanted(RuledOut):
     """Bought in another way than placement.capacity says."""
 
@@ -211,7 +210,7 @@ class CapacityNotWanted(RuledOut):
         return f"placement.capacity is {self.wanted}, which rules out {self.capacity}: Any allows both"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NoSpot(RuledOut):
     """The pool sells no spot capacity."""
 
@@ -223,7 +222,7 @@ class NoSpot(RuledOut):
         return f"{self.pool} has no spot capacity: set placement.capacity to OnDemand or Any to use it"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotKeptApart(RuledOut):
     """Nodes without the label by which units of pods are kept apart."""
 
@@ -237,7 +236,7 @@ class NotKeptApart(RuledOut):
         return f"no node of {self.pool} has {self.label}, by which exclusive-topology keeps pods apart: label them"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlicesApart(RuledOut):
     """More chips than a slice of several hosts has."""
 
@@ -258,7 +257,7 @@ class SlicesApart(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ObjectUnchangeable(RuledOut):
     """The adopted object may not be suspended, and so not be changed."""
 
@@ -270,7 +269,7 @@ class ObjectUnchangeable(RuledOut):
         return self.why
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CapacityNotSelectable(RuledOut):
     """Nodes of both kinds, and nothing that can be set of the adopted object tells them apart."""
 
@@ -290,7 +289,7 @@ class CapacityNotSelectable(RuledOut):
 # --- the size --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SizeNotListed(RuledOut):
     """Not one of elasticity.chipCounts."""
 
@@ -305,7 +304,7 @@ class SizeNotListed(RuledOut):
         return f"a size of {chips(self.chips)} is not in elasticity.chipCounts ({offered})"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SizeNotMultiple(RuledOut):
     """Not a multiple of elasticity.modelParallel.tensor × pipeline."""
 
@@ -325,7 +324,7 @@ class SizeNotMultiple(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TensorSplit(RuledOut):
     """No whole groups of chips that hold one layer can be made on fast links."""
 
@@ -347,7 +346,7 @@ class TensorSplit(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SizeOutOfBounds(RuledOut):
     """Outside elasticity.minChips to maxChips."""
 
@@ -369,7 +368,7 @@ class SizeOutOfBounds(RuledOut):
         return f"a size of {chips(self.chips)} is outside {bounds}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NoSize(RuledOut):
     """The pool gives no size that the job may have."""
 
@@ -413,7 +412,7 @@ class NoSize(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SizeKept(RuledOut):
     """Another size than an adopted object has, whose kind lets no size change."""
 

@@ -5,7 +5,6 @@ shows. Those of pools and sizes are in pool_rejection.py, those of targets besid
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final
 
@@ -57,7 +56,7 @@ class RejectionReason(StrEnum):
     DOES_NOT_PAY_BACK = "DoesNotPayBack"  # better, and a restart costs more than it would bring
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RuledOut(ABC):
     """Rules a placement out by itself; the numbers behind it are the fields of each kind."""
 
@@ -68,7 +67,7 @@ class RuledOut(ABC):
         """A sentence of what rules it out, with what would have to change."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TargetMissed(RuledOut):
     """A declared target does not hold there. What is said of it holds for where the job is, too, and names no place."""
 
@@ -76,7 +75,7 @@ class TargetMissed(RuledOut):
 # --- the chips -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PrecisionUnsupported(RuledOut):
     """The program works in a precision that the chip does not have."""
 
@@ -94,7 +93,7 @@ class PrecisionUnsupported(RuledOut):
         return f"the program computes in {self.precision}, and {self.chip} of {self.pool} has {', '.join(self.offered)}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class MemoryUnknown(RuledOut):
     """A smaller chip than now, and what the job uses is not known."""
 
@@ -111,7 +110,7 @@ class MemoryUnknown(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class MemoryShort(RuledOut):
     """A chip has less memory than is needed."""
 
@@ -133,7 +132,7 @@ class MemoryShort(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class MemoryMayNotSuffice(RuledOut):
     """On fewer chips the worst case does not fit: all of what is used now is split over the chips."""
 
@@ -159,7 +158,7 @@ class MemoryMayNotSuffice(RuledOut):
 # --- money, time and experience --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class StepsDiffer(RuledOut):
     """Throughput is in steps a second, and with batch PerChip a step has another number of samples at this size."""
 
@@ -174,7 +173,7 @@ class StepsDiffer(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PriceUnknown(RuledOut):
     """The pool has no price."""
 
@@ -192,7 +191,7 @@ class PriceUnknown(RuledOut):
         return f"{self.pool} has no price and {why}: set spec.price of the AcceleratorPool"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CurrentPriceUnknown(RuledOut):
     """The pool where the job runs has no price to compare with."""
 
@@ -204,7 +203,7 @@ class CurrentPriceUnknown(RuledOut):
         return f"{self.pool}, where the job runs, has no price to compare with: set its spec.price"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Avoided(RuledOut):
     """Tried and left."""
 
@@ -229,7 +228,7 @@ class Avoided(RuledOut):
 # --- what is not known -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SpecificationsMissing(RuledOut):
     """The catalog does not say enough of two chips to compare them."""
 
@@ -258,7 +257,7 @@ _GAPS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ScalingNoBetterKnown(RuledOut):
     """The job left this placement, and how it scales there is not known better than then."""
 
@@ -305,7 +304,7 @@ class Gap:
         return _GAPS[self.reason]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotMeasured(RuledOut):
     """Nothing can be predicted while measurements are missing."""
 
@@ -320,7 +319,7 @@ class NotMeasured(RuledOut):
 # --- the comparison --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Compared:
     """Worse than staying, or not better enough. The words are those of the comparison with where the job is."""
 
@@ -332,35 +331,35 @@ class Compared:
     """Units of work a second where the job is."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotBetter(Compared):
     """Staying is better, or as good."""
 
     reason = RejectionReason.NOT_BETTER
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BelowMinSavings(Compared):
     """Better, by less than adaptation.minSavings."""
 
     reason = RejectionReason.BELOW_MIN_SAVINGS
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Uncertain(Compared):
     """Probably better, and not surely enough."""
 
     reason = RejectionReason.UNCERTAIN
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DoesNotPayBack(Compared):
     """Better, and a restart costs more than it would bring."""
 
     reason = RejectionReason.DOES_NOT_PAY_BACK
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class OtherChosen(RuledOut):
     """Another candidate is taken."""
 
@@ -372,7 +371,7 @@ class OtherChosen(RuledOut):
         return f"ranks after {place(self.taken)}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NoRoom(RuledOut):
     """The pool can't give the chips now.
 
@@ -398,7 +397,7 @@ class NoRoom(RuledOut):
         return f"{self.pool} has no room for {chips(self.chips)} now{selected} ({there})"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class KeptFree(RuledOut):
     """What the pool could give is kept free for an older job that has waited for long."""
 
@@ -415,7 +414,7 @@ class KeptFree(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SuspectedPool(RuledOut):
     """Too many of the last moves there were undone; one job at a time tries it."""
 

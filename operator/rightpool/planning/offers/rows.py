@@ -1,17 +1,18 @@
 """Rows: every placement of every running job in columns, which the gates of gates.py judge all at once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from rightpool.api.placement import Placement
+from rightpool.api.value_object import value_object
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.prediction.columns import Bools, Floats, Ints
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Numbers:
     """What the gates take from jobs, one entry a job; NaN where not known or not declared."""
 
@@ -49,7 +50,7 @@ class Numbers:
     """adaptation.minSavings."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Rows:
     """One entry for each job and placement; in what is about the current placement, restart is 0."""
 
@@ -111,7 +112,7 @@ class Rows:
         return Rows(numbers=numbers or self.numbers, **columns)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Row:
     """One row by itself, with what it is about: for the parameters of a rejection."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import is_
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from rightpool.api.past_price import PastPrice
 from rightpool.api.pool import AcceleratorPoolSpec, Calibration
 from rightpool.api.record import Record
 from rightpool.api.spot_use import SpotUse
+from rightpool.api.value_object import value_object
 from rightpool.contract import FIELD_MANAGER, LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.devices import with_devices
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Record)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PoolInventory:
     """All pools of the cluster, at one moment."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
+from rightpool.api.value_object import value_object
 from rightpool.cluster.resources import NAMESPACES, NODES, PERSISTENT_VOLUMES, PODS, PROFILED_JOBS
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.jobs.revision_state import RevisionState
@@ -51,7 +52,7 @@ class _Entry:
     """Uid of the adopted object whose pod it is, of a pod that was listed with the others of that."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Tombstone:
     at: float
     """When it was put up."""
@@ -59,7 +60,7 @@ class _Tombstone:
     """The newest version at which the object was gone; 0 where that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Reconciled:
     """What a complete list showed that the watch had not."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import moment, number, span
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DemandUnknown(RuledOut):
     """Too little is recorded of what comes."""
 
@@ -20,7 +19,7 @@ class DemandUnknown(RuledOut):
         return f"requests are recorded for {span(self.recorded)}, and an hour is needed: see that its metrics are read"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TooSlowAlone(RuledOut):
     """One request by itself takes longer than the limit."""
 
@@ -35,7 +34,7 @@ class TooSlowAlone(RuledOut):
         return f"one request by itself takes {alone} there, and the limit is {limit}: no number of replicas holds it"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LatencyNotHeld(RuledOut):
     """No number of replicas that is allowed keeps the limit surely enough."""
 
@@ -58,7 +57,7 @@ class LatencyNotHeld(RuledOut):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LoadExtrapolated(RuledOut):
     """A replica would have more at once than anything shows."""
 

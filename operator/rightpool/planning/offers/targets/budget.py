@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from rightpool.api.conditions import Reason
 from rightpool.api.units import HOUR
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import dollars
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.yardstick import Yardstick
@@ -20,7 +20,7 @@ from rightpool.planning.work.outlook import Outlook
 from rightpool.prediction.columns import Floats
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BudgetShort(TargetMissed):
     """What is left of targets.budget does not pay the rest."""
 
@@ -36,7 +36,7 @@ class BudgetShort(TargetMissed):
         return f"{needs}, and {dollars(self.left)} of targets.budget are left"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BudgetSpent(RuledOut):
     """targets.budget is spent."""
 

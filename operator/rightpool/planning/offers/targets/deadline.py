@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rightpool.api.conditions import Reason
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import number, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.yardstick import Yardstick
@@ -18,7 +17,7 @@ from rightpool.planning.work.outlook import Outlook
 from rightpool.prediction.columns import Floats
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DeadlineMissed(TargetMissed):
     """Too late at this rate."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from rightpool.api.conditions import Reason
 from rightpool.api.units import HOUR
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import dollars
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.rejection import RejectionReason, TargetMissed
@@ -17,7 +16,7 @@ from rightpool.prediction.columns import Floats
 from rightpool.prediction.cost import MILLION
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SamplesTooDear(TargetMissed):
     """Work costs more than targets.maxCostPerMillionSamples."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rightpool.api.conditions import Reason
+from rightpool.api.value_object import value_object
 from rightpool.api.wording import share
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.candidate import Candidate
@@ -14,7 +13,7 @@ from rightpool.planning.offers.targets.target import SAME, JobTarget, known
 from rightpool.prediction.columns import Bools, Floats
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ScalingPoor(TargetMissed):
     """The job scales worse than targets.minScalingEfficiency."""
 
