@@ -265,9 +265,10 @@ def test_what_time_is_worth_goes_by_what_a_job_wants_and_not_by_what_it_has() ->
 
 
 def test_restarts_for_others_take_a_share_of_its_time_and_no_number_in_its_life() -> None:
-    times = (NOW - 7200.0 * number for number in (3, 2, 1))
+    """The first two count for nothing, not even when the third is asked about."""
+    times = (NOW - 1800.0 * number for number in (3, 2, 1))
     gave = [entry(Outcome.CARRIED_OUT, at, reason=Reason.FLEET_GAINS, lost_seconds=300.0) for at in times]
-    old, young = wide(history=tuple(gave)), wide(history=tuple(gave), created_at=NOW - 9000.0)
+    old, young = (wide(history=tuple(gave), created_at=NOW - age) for age in (15_000.0, 9_000.0))
     assert by_fleet(old, new()).assessments[old.key].decision.reason is Reason.FLEET_GAINS
     assert by_fleet(young, new()).assessments[young.key].decision.reason is not Reason.FLEET_GAINS
 

@@ -49,7 +49,7 @@ _UNTOUCHED: Final = frozenset({Outcome.HELD})
 FIRST_RETRY_SECONDS: Final = 900.0
 LONGEST_RETRY_SECONDS: Final = 86_400.0
 FREE_RESTARTS: Final = 2
-"""Moves of a job that lets the fleet move it that ask for no share of its time."""
+"""Moves of a job that lets the fleet move it that count to no share of its time."""
 # Of the time to a deadline that is missed anyway, what may go by before a move that makes it later by less.
 WAITED_SHARE: Final = 0.25
 # Where the policy does not say it, a large fleet may have more of both: one for so many jobs that have a place.
@@ -232,7 +232,7 @@ def fleet_move_limit(job: Job, restart: float, policy: PlacementPolicySpec, now:
     """Why a job that lets the fleet move it may not be moved yet; None where it may. restart: seconds that it takes.
 
     Not a number of moves in its life: a long job would use it up in its first hours. Its restarts may take a share of
-    its time, of which the first two do not ask.
+    its time, to which the first two do not count, then or later: a job is short of chips most in its first minutes.
     """
     unsaved, state = save_limit(job, now), job.state
     if unsaved is not None:
@@ -242,9 +242,9 @@ def fleet_move_limit(job: Job, restart: float, policy: PlacementPolicySpec, now:
     if since is None or now - since < shortest:
         return RunsShortly(now if since is None else since, shortest)
     moved = [entry for entry in state.history if _chosen(entry) and entry.outcome not in _UNTOUCHED]
-    taken = restart + sum(entry.lost_seconds for entry in moved)
+    taken = sum([*(entry.lost_seconds for entry in moved), restart][FREE_RESTARTS:])
     next_at = job.created_at + taken / RESTART_SHARE
-    return RestartsOften(len(moved), taken, next_at) if len(moved) >= FREE_RESTARTS and now < next_at else None
+    return RestartsOften(len(moved), taken, next_at) if now < next_at else None
 
 
 def baseline_limit(job: Job, saved: float, now: float) -> Limit | None:

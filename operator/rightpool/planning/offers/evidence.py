@@ -255,13 +255,13 @@ class RestartsOften(Limit):
     times: int
     """Moves of it, without those that the user demanded."""
     seconds: float
-    """What they took, and the next one would."""
+    """What they took, and the next one would, without the first two."""
     next_at: float
     """Unix seconds from when on that is a small enough share."""
 
     def text(self, now: float) -> str:
         return (
-            f"{how_many(self.times, 'move')} and one more take {span(self.seconds)} of restarts, "
+            f"{how_many(self.times, 'move')} and one more, but for two, take {span(self.seconds)} of restarts, "
             f"above {share(RESTART_SHARE)} of the job's time until {instant(self.next_at)}"
         )
 
