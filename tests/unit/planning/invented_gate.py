@@ -10,8 +10,8 @@ import json
 
 from rightpool.api.value_object import value_object
 from rightpool.planning.offers import gates
+from rightpool.planning.offers.offers import Offers
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut
-from rightpool.planning.offers.rows import Rows
 from rightpool.prediction.columns import Bools
 
 # --- planning/offers/rejection.py ------------------------------------------------------------------------------------
@@ -31,13 +31,13 @@ class MuchSmaller(RuledOut):
 # --- planning/offers/gates.py ----------------------------------------------------------------------------------------
 
 
-def _much_smaller(rows: Rows) -> Bools:
+def _much_smaller(rows: Offers) -> Bools:
     return rows.memory * 3.0 < rows.home_memory
 
 
 gates.GATES = (  # type: ignore[misc]
     *gates.GATES,
-    gates.Gate(MuchSmaller.reason, _much_smaller, lambda row: MuchSmaller(row.pool.name)),
+    gates.Gate(MuchSmaller.reason, _much_smaller, lambda offer: MuchSmaller(offer.pool.name)),
 )
 
 

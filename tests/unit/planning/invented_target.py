@@ -12,8 +12,8 @@ from rightpool.api.conditions import Reason
 from rightpool.api.profiledjob import ProfiledJobSpec, Targets
 from rightpool.api.value_object import value_object
 from rightpool.planning.judge.yardstick import Yardstick
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.rejection import RejectionReason, TargetMissed
-from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.targets import registry
 from rightpool.planning.offers.targets.target import SAME, JobTarget
 from rightpool.prediction.columns import Floats
@@ -57,14 +57,14 @@ class Throughput(JobTarget):
     unreachable = Reason.UNHEALTHY
     yardstick = Yardstick.TIME
 
-    def needed(self, rows: Rows) -> Floats:
+    def needed(self, rows: Offers) -> Floats:
         return rows.limit(self.field)
 
-    def relaxed(self, here: Rows) -> Floats:
+    def relaxed(self, here: Offers) -> Floats:
         return here.rate / (1.0 + SAME)
 
-    def explain(self, row: Row) -> TargetMissed:
-        return TooSlow(row.rate, row.limits[self.field])
+    def explain(self, offer: OneOffer) -> TargetMissed:
+        return TooSlow(offer.rate, offer.limit(self.field))
 
 
 # --- planning/offers/targets/registry.py -----------------------------------------------------------------------------

@@ -25,11 +25,12 @@ from rightpool.planning.judge.crowding import Crowding
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.enumerate import nearest, sizes
 from rightpool.planning.offers.evaluated import Evaluated, MeasuredJob
-from rightpool.planning.offers.evaluation import NO_OFFERS, Evaluation, EvaluationBatch, Offers
+from rightpool.planning.offers.evaluation import Evaluation, EvaluationBatch
 from rightpool.planning.offers.evidence import Failure, NoPoolFits, PoolGone
 from rightpool.planning.offers.experience import fleet_experience, ran_last
 from rightpool.planning.offers.gates import avoided
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.offers import NO_OFFERS, Offers
 from rightpool.planning.offers.pool_gates import placed_vendor
 from rightpool.planning.offers.readiness import (
     comparable_elsewhere,

@@ -14,14 +14,14 @@ from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.jobs.tenant import tenant_of
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
-from rightpool.planning.offers.evaluation import Evaluation, Offers
-from rightpool.planning.offers.flops import PeakExceeded, flops_utilization, full_rate, peak_exceeded
+from rightpool.planning.offers.evaluation import Evaluation
+from rightpool.planning.offers.flops import PeakExceeded, flops_utilization, peak_exceeded
 from rightpool.planning.offers.gates import GATES
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.pool_gates import home_vendor, placed_vendor
 from rightpool.planning.offers.register import COMPARED, FIRST_COMPARED, FIRST_KEPT, NONE
 from rightpool.planning.offers.rejection import Rejection
-from rightpool.planning.offers.rows import Row
 from rightpool.planning.offers.scores import useful_share
 from rightpool.planning.offers.shape import Shape
 from rightpool.planning.offers.targets.target import JobTarget
@@ -157,7 +157,7 @@ class MeasuredJob(Evaluated):
     @property
     def outlook(self) -> Outlook:
         """What the rest of a job that was measured looks like."""
-        numbers, row = self.evaluation.running.numbers, self.number
+        numbers, row = self.offers.numbers, self.number
         limits = numbers.limits
         columns = (numbers.work_left, numbers.restart, numbers.horizon, limits["deadline"], limits["budget"])
         return Outlook(*(float(column[row]) for column in columns))
@@ -185,7 +185,7 @@ class MeasuredJob(Evaluated):
         unit = unit_of(self.job)
         compares = here or self._compares(unit, placement)
         rate = estimate if isinstance(estimate, Estimate) and compares else None
-        useful, demand = self.useful(placement), float(self.evaluation.running.numbers.demand[self.number])
+        useful, demand = self.useful(placement), float(offers.numbers.demand[self.number])
         cost = None if rate is None or price is None else cost_per_million(rate.at_most(demand), price / useful)
         vendor, home = self.vendors(placement)
         return Candidate(
@@ -236,35 +236,11 @@ class MeasuredJob(Evaluated):
         if code >= FIRST_COMPARED:
             now = running.prediction.median[running.current.predicted[self.number]]
             return COMPARED[code - FIRST_COMPARED](self.job.spec.targets.objective, float(now))
-        return GATES[code - 1].explain(self._row(offers, entry, here=here))
-
-    def _row(self, offers: Offers, entry: int, *, here: bool) -> Row:
-        running, machines, number = self.evaluation.running, self.evaluation.register.machines, self.number
-        numbers, asked = running.numbers, int(offers.predicted[entry])
-        placement = self.evaluation.register.placements[offers.option[entry]]
-        price = self.price(placement)
-        rate = math.nan if asked < 0 else float(running.prediction.median[asked]) * self.useful(placement)
-        hourly = math.nan if price is None else price
-        pool = machines.pools[machines.index[placement.pool]]
-        full = full_rate(self.job, placement.chips, pool.accelerator)
-        return Row(
-            job=self.job,
-            home=machines.pools[numbers.home[number]],
-            pool=pool,
-            placement=placement,
-            now=self.evaluation.now,
-            current=here,
-            rate=rate,
-            cost=hourly / 3600.0 * 1e6 / min(rate, float(numbers.demand[number])),
-            efficiency=float(offers.efficiency[entry]),
-            full=math.nan if full is None else full * self.useful(placement),
-            price=hourly,
-            work_left=float(numbers.work_left[number]),
-            restart=0.0 if here else float(numbers.restart[number]),
-            limits={field: float(limit[number]) for field, limit in numbers.limits.items()},
-            memory=float(numbers.memory[number]),
-            memory_measured=bool(numbers.memory_measured[number]),
-        )
+        register = self.evaluation.register
+        pools, placement = register.machines.pools, register.placements[offers.option[entry]]
+        home, pool = pools[offers.numbers.home[self.number]], pools[offers.pool[entry]]
+        offer = OneOffer(offers, entry, self.job, home, pool, placement, self.evaluation.now, here)
+        return GATES[code - 1].explain(offer)
 
 
 def _known(value: float) -> float | None:

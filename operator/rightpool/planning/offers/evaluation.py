@@ -3,60 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
-
-import numpy as np
 
 from rightpool.api.placement import Placement
 from rightpool.planning.offers.intent import Intent
+from rightpool.planning.offers.offers import Offers
 from rightpool.planning.offers.register import Register
-from rightpool.planning.offers.rows import Numbers
 from rightpool.planning.offers.targets.target import JobTarget
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.predictor import Prediction
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
-    """Those of one job together, its best first; or one row a job for where it is."""
-
-    option: Ints
-    """A placement of the register."""
-    gate: Ints
-    """What rules it out, by the register's codes."""
-    predicted: Ints
-    """The row of the prediction; -1 where nothing was asked."""
-    efficiency: Floats
-    """Throughput / (chips × one-chip throughput)."""
-    score: Floats
-    """Dollars per million units, time included."""
-    saving: Floats
-    """Share of the current score that moving saves; 0 of jobs that were not measured."""
-    probability: Floats
-    """That it is better at all."""
-    lasting: Floats
-    """Share that moving saves over the horizon, where prices of today may not last."""
-    sure: Floats
-    """Units of work a second that are done there with four fifths' certainty, against where the job is, interruptions
-    deducted; where it is, the median. NaN where that is not known, or a gate rules it out."""
-
-    @classmethod
-    def unmeasured(cls, option: Ints, gate: Ints) -> Offers:
-        """Of a job of which nothing was measured: by prices and specifications alone."""
-        unknown = np.full(len(option), np.nan)
-        nowhere = np.full(len(option), -1, dtype=np.int64)
-        return cls(option, gate, nowhere, unknown, unknown, np.zeros(len(option)), unknown, unknown, unknown)
-
-
-NO_OFFERS: Final = Offers.unmeasured(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-
-
-@dataclass(frozen=True, slots=True)
 class Running:
     """What is known of every running job and of every placement that it could have."""
 
-    numbers: Numbers
-    """Targets, prices and what is left of each job, in columns."""
     prediction: Prediction
     """Throughput of all that was predicted; offers have the places in it."""
     offers: Offers

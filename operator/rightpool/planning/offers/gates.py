@@ -13,6 +13,7 @@ import numpy as np
 
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.yardstick import Yardstick
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.rejection import (
     Avoided,
     MemoryMayNotSuffice,
@@ -26,7 +27,6 @@ from rightpool.planning.offers.rejection import (
     SpecificationsMissing,
     StepsDiffer,
 )
-from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.start_order import MEMORY_HEADROOM
 from rightpool.planning.offers.targets.registry import TARGETS, dollar_target
 from rightpool.planning.offers.targets.target import JobTarget
@@ -43,9 +43,9 @@ class Gate:
 
     reason: RejectionReason
     """What its rejections are counted as."""
-    rejects: Callable[[Rows], Bools]
+    rejects: Callable[[Offers], Bools]
     """Which rows it rules out."""
-    explain: Callable[[Row], Rejection]
+    explain: Callable[[OneOffer], Rejection]
     """Why it rules one out."""
     target: JobTarget | None = None
     """The target that it is for: then it is asked of the current placement, too."""
@@ -58,15 +58,15 @@ class Gate:
 # batch shrinks along, the use of a chip stays.
 
 
-def _memory_unknown(rows: Rows) -> Bools:
+def _memory_unknown(rows: Offers) -> Bools:
     return _fit_unproven(rows) & np.isnan(rows.numbers.memory[rows.job]) & (rows.memory < rows.home_memory)
 
 
-def _memory_short(rows: Rows) -> Bools:
+def _memory_short(rows: Offers) -> Bools:
     return _fit_unproven(rows) & (rows.numbers.memory[rows.job] * MEMORY_HEADROOM > rows.memory)
 
 
-def _memory_may_not_do(rows: Rows) -> Bools:
+def _memory_may_not_do(rows: Offers) -> Bools:
     numbers = rows.numbers
     now = numbers.chips[rows.job]
     worst = numbers.memory[rows.job] * now / rows.chips
@@ -74,34 +74,44 @@ def _memory_may_not_do(rows: Rows) -> Bools:
     return _fit_unproven(rows) & (rows.chips < now) & (worst * MEMORY_HEADROOM > rows.memory) & grows
 
 
-def _fit_unproven(rows: Rows) -> Bools:
+def _fit_unproven(rows: Offers) -> Bools:
     return ~rows.seen & ~(rows.same_chip & (rows.chips >= rows.numbers.chips[rows.job]))
 
 
-def _explain_memory_may_not_do(row: Row) -> Rejection:
-    revision = row.job.state.revision
+def _explain_memory_short(offer: OneOffer) -> Rejection:
+    measured = bool(offer.of_job(offer.offers.numbers.memory_measured))
+    return MemoryShort(offer.pool.name, offer.pool.accelerator.memory_bytes, _needed(offer), measured)
+
+
+def _needed(offer: OneOffer) -> float:
+    return offer.of_job(offer.offers.numbers.memory)
+
+
+def _explain_memory_may_not_do(offer: OneOffer) -> Rejection:
+    revision = offer.job.state.revision
     assert revision is not None
-    count, now = row.placement.chips, revision.placement.chips
-    return MemoryMayNotSuffice(row.pool.name, row.pool.accelerator.memory_bytes, count, now, row.memory * now / count)
+    count, now = offer.placement.chips, revision.placement.chips
+    worst = _needed(offer) * now / count
+    return MemoryMayNotSuffice(offer.pool.name, offer.pool.accelerator.memory_bytes, count, now, worst)
 
 
 # --- precision -------------------------------------------------------------------------------------------------------
 
 
-def _precision_unsupported(rows: Rows) -> Bools:
+def _precision_unsupported(rows: Offers) -> Bools:
     return rows.unsupported & ~rows.seen
 
 
-def _explain_precision(row: Row) -> Rejection:
-    profile, chip = row.job.observed.profile, row.pool.accelerator
+def _explain_precision(offer: OneOffer) -> Rejection:
+    profile, chip = offer.job.observed.profile, offer.pool.accelerator
     precision = None if profile is None else profile.traits.precision
-    return PrecisionUnsupported(row.pool.name, chip.key, precision or "", tuple(sorted(chip.peak_flops)))
+    return PrecisionUnsupported(offer.pool.name, chip.key, precision or "", tuple(sorted(chip.peak_flops)))
 
 
 # --- the unit of work ------------------------------------------------------------------------------------------------
 
 
-def _steps_differ(rows: Rows) -> Bools:
+def _steps_differ(rows: Offers) -> Bools:
     found: Bools = rows.numbers.steps_differ[rows.job] & (rows.chips != rows.numbers.chips[rows.job])
     return found
 
@@ -109,22 +119,27 @@ def _steps_differ(rows: Rows) -> Bools:
 # --- money and time --------------------------------------------------------------------------------------------------
 
 
-def _price_unknown(rows: Rows) -> Bools:
+def _price_unknown(rows: Offers) -> Bools:
     return np.isnan(rows.price) & rows.numbers.needs_price[rows.job]
+
+
+def _explain_price_unknown(offer: OneOffer) -> Rejection:
+    targets = offer.job.spec.targets
+    return PriceUnknown(offer.pool.name, dollar_target(targets), targets.objective)
 
 
 # --- experience ------------------------------------------------------------------------------------------------------
 
 
-def _avoided(rows: Rows) -> Bools:
+def _avoided(rows: Offers) -> Bools:
     return rows.avoided
 
 
-def _explain_avoided(row: Row) -> Rejection:
+def _explain_avoided(offer: OneOffer) -> Rejection:
     return next(
         entry
-        for entry in avoided(row.job, row.now)
-        if (entry.pool, entry.chips) == (row.placement.pool, row.placement.chips)
+        for entry in avoided(offer.job, offer.now)
+        if (entry.pool, entry.chips) == (offer.placement.pool, offer.placement.chips)
     )
 
 
@@ -143,14 +158,14 @@ def avoided(job: Job, now: float) -> tuple[Avoided, ...]:
     )
 
 
-def _left(rows: Rows) -> Bools:
+def _left(rows: Offers) -> Bools:
     """Rates and costs that were measured are the same from either side. The efficiency is not: it rests on the rate of
     one chip, which is told by the communication seen there and forgotten here. Going back on a guess would only lead to
     leaving again."""
     return rows.left
 
 
-def _unpredictable(rows: Rows) -> Bools:
+def _unpredictable(rows: Offers) -> Bools:
     return np.isnan(rows.rate)
 
 
@@ -162,28 +177,28 @@ GATES: Final = (
     Gate(
         RejectionReason.MEMORY,
         _memory_unknown,
-        lambda row: MemoryUnknown(row.pool.name, row.pool.accelerator.memory_bytes),
+        lambda offer: MemoryUnknown(offer.pool.name, offer.pool.accelerator.memory_bytes),
     ),
     Gate(
         RejectionReason.MEMORY,
         _memory_short,
-        lambda row: MemoryShort(row.pool.name, row.pool.accelerator.memory_bytes, row.memory, row.memory_measured),
+        _explain_memory_short,
     ),
     Gate(RejectionReason.MEMORY, _memory_may_not_do, _explain_memory_may_not_do),
     Gate(RejectionReason.PRECISION, _precision_unsupported, _explain_precision),
-    Gate(RejectionReason.STEPS_DIFFER, _steps_differ, lambda row: StepsDiffer(row.placement.chips)),
+    Gate(RejectionReason.STEPS_DIFFER, _steps_differ, lambda offer: StepsDiffer(offer.placement.chips)),
     Gate(
         RejectionReason.PRICE_UNKNOWN,
         _price_unknown,
-        lambda row: PriceUnknown(row.pool.name, dollar_target(row.job.spec.targets), row.job.spec.targets.objective),
+        _explain_price_unknown,
     ),
     *(_of(target) for target in TARGETS if not target.by_rate),
-    Gate(RejectionReason.SCALING, _left, lambda row: ScalingNoBetterKnown(row.placement)),
+    Gate(RejectionReason.SCALING, _left, lambda offer: ScalingNoBetterKnown(offer.placement)),
     Gate(RejectionReason.AVOIDED, _avoided, _explain_avoided),
     Gate(
         RejectionReason.NOT_PREDICTABLE,
         _unpredictable,
-        lambda row: SpecificationsMissing(row.home.accelerator.key, row.pool.accelerator.key),
+        lambda offer: SpecificationsMissing(offer.home.accelerator.key, offer.pool.accelerator.key),
     ),
     *(_of(target) for target in TARGETS if target.by_rate),
 )

@@ -8,7 +8,7 @@ import numpy as np
 from rightpool.api.choices import Batch, ModelState
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job, parallelism_of
-from rightpool.planning.offers.rows import Numbers
+from rightpool.planning.offers.offers import Numbers
 from rightpool.planning.offers.targets.registry import TARGETS, needs_price
 from rightpool.planning.work.outlook import interruption_seconds, outlook
 from rightpool.planning.work.registry import work_of

@@ -7,13 +7,13 @@ import numpy as np
 
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.gates import PAID, TARGET_CODES, TIMED
-from rightpool.planning.offers.rows import Rows
+from rightpool.planning.offers.offers import Offers
 from rightpool.planning.offers.targets.target import JobTarget
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.cost import probability_cheaper
 
 
-def repairing(rows: Rows, here: Rows, broken: Ints) -> Ints:
+def repairing(rows: Offers, here: Offers, broken: Ints) -> Ints:
     """First what holds the broken target surely enough, in the order of the rows; then what surely comes nearer to it,
     the likeliest first.
 
@@ -32,7 +32,7 @@ def repairing(rows: Rows, here: Rows, broken: Ints) -> Ints:
     return taken[order]
 
 
-def approaching(rows: Rows, here: Rows, broken: Ints) -> Ints:
+def approaching(rows: Offers, here: Offers, broken: Ints) -> Ints:
     """What surely misses an unreachable target by less, by at least what a move must save: what misses it least first.
 
     As `repairing`.
@@ -56,7 +56,7 @@ def _by_target(codes: Ints) -> Iterator[tuple[JobTarget, Ints]]:
             yield target, part
 
 
-def _nearer(rows: Rows, here: Rows, timed: Bools) -> Floats:
+def _nearer(rows: Offers, here: Offers, timed: Bools) -> Floats:
     """How likely a sample costs less there; where `timed`, how likely it takes less time."""
     noise = here.sd[rows.job] ** 2
     ratio = rows.sd**2 + noise - 2.0 * rows.shared
@@ -69,7 +69,7 @@ def _nearer(rows: Rows, here: Rows, timed: Bools) -> Floats:
     )
 
 
-def _pays(rows: Rows, here: Rows, codes: Ints) -> Bools:
+def _pays(rows: Offers, here: Offers, codes: Ints) -> Bools:
     """Whether a repair brings more than the restart costs: time for a target of time, dollars for one of cost. Whatever
     it is for, the job must not end before it is there.
 
@@ -86,6 +86,6 @@ def _pays(rows: Rows, here: Rows, codes: Ints) -> Bools:
     return found
 
 
-def _priced(rows: Rows) -> Rows:
+def _priced(rows: Offers) -> Offers:
     """What has no price is taken to cost nothing."""
     return replace(rows, price=np.where(np.isnan(rows.price), 0.0, rows.price))

@@ -16,18 +16,18 @@ from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.tenant import tenant_of
 from rightpool.planning.judge.crowding import Crowding
-from rightpool.planning.offers.evaluation import Offers, Running
+from rightpool.planning.offers.evaluation import Running
 from rightpool.planning.offers.experience import Experience, forced_from, measured_before, waiting_for
 from rightpool.planning.offers.flops import flops_per_unit
 from rightpool.planning.offers.gates import GATES, MAY_BE_MISSED, TARGET_CODES, TIMED, avoided
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.numbers import numbers_of
+from rightpool.planning.offers.offers import Numbers, Offers
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
 from rightpool.planning.offers.repair import approaching, repairing
 from rightpool.planning.offers.row_index import row_index_of
 from rightpool.planning.offers.row_rates import row_rates
-from rightpool.planning.offers.rows import Numbers, Rows
 from rightpool.planning.offers.scores import (
     payback,
     saving,
@@ -93,17 +93,28 @@ class _Columns:
         self.places, self.home, self.here = index.places, index.home, index.here
         self.waiting = np.array([_number(waiting_for(job), register) for job in jobs], dtype=np.int64)
         self.forced_from = np.array([_number(forced_from(job), register) for job in jobs], dtype=np.int64)
-        self.job, self.option, self.gate = index.job, index.option, index.gate
+        self.job, self.option = index.job, index.option
         self.options = register.options(now)
         self.tenants, self.often = self._interruptions()
         rates = row_rates(jobs, index, self.options, self.seen, register, predictor, faded, crowded)
-        self.prediction, self.noise, self.rates = rates.prediction, rates.noise, rates.rates
-        self.predicted, self.efficiency, self.was_seen = rates.predicted, rates.efficiency, rates.seen
-        self.other_program = rates.other_program
-        self.current_predicted, self.current_efficiency = rates.current_predicted, rates.current_efficiency
-        self.numbers = numbers_of(jobs, self.rates, self.options.price[self.here], self.home, now)
-        self.flops = or_nan([flops_per_unit(job) for job in jobs])
-        self._gates(index.current)
+        self.prediction, self.noise = rates.prediction, rates.noise
+        self.numbers = numbers_of(jobs, rates.rates, self.options.price[self.here], self.home, now)
+        self.precision, self.lacking, self.peaks = self._precisions()
+        flops = or_nan([flops_per_unit(job) for job in jobs])
+        # FLOPs above the peak of the chips where a job is say nothing of other chips either.
+        most = self.options.chips[self.here] * self.peaks[self.precision, self.home] / flops
+        self.flops = np.where(rates.rates > most, np.nan, flops)
+        table = self._table(self.job, self.option, index.gate, rates.predicted, rates.efficiency)
+        tried, left = self._been_through()
+        unsupported = table.unsupported & ~rates.other_program
+        self.rows = replace(table, seen=rates.seen, unsupported=unsupported, avoided=tried, left=left)
+        everyone = np.arange(len(jobs))
+        self.staying = replace(
+            self._table(everyone, self.here, index.current, rates.current_predicted, rates.current_efficiency),
+            least=np.full(len(jobs), MAY_BE_MISSED),
+            restart=np.zeros(len(jobs)),
+        )
+        self._gates()
 
     def _interruptions(self) -> tuple[Ints, Floats]:
         """The number of each job's tenant; and how often a day jobs of each are taken away, by market."""
@@ -118,85 +129,75 @@ class _Columns:
 
     # --- gates -------------------------------------------------------------------------------------------------------
 
-    def _gates(self, current: Ints) -> None:
+    def _table(self, job: Ints, option: Ints, gate: Ints, predicted: Ints, efficiency: Floats) -> Offers:
+        """Where jobs would be, with all but what they have been through there and how these compare."""
         options, pools = self.options, self.machines.pools
+        pool, price, home = options.pool[option], options.price[option], self.home[job]
         keys = {pool.accelerator.key: number for number, pool in enumerate(pools)}
         chip = np.array([keys[pool.accelerator.key] for pool in pools], dtype=np.int64)
         memory = np.array([pool.accelerator.memory_bytes for pool in pools], dtype=np.float64)
-        none = np.zeros(len(self.job), dtype=np.bool_)
-        self.avoided, self.left = none.copy(), none.copy()
-        precision, lacking, peaks = self._precisions()
-        # FLOPs above the peak of the chips where a job is say nothing of other chips either.
-        most = options.chips[self.here] * peaks[precision, self.home] / self.flops
-        flops = np.where(self.rates > most, np.nan, self.flops)
-        for number, job in enumerate(self.jobs):
-            if job.state.avoid or (number in self.seen and job.spec.targets.min_scaling_efficiency is not None):
-                self._mark(number, job)
-
-        def rows(job: Ints, option: Ints, predicted: Ints, efficiency: Floats, seen: Bools, at_home: bool) -> Rows:
-            pool, price, home = options.pool[option], options.price[option], self.home[job]
-            restart = self.numbers.restart[job]
-            # A spot offer carries what being interrupted costs: the recoveries of its hours.
-            useful = useful_share(self.often[self.tenants[job], options.market[option]], self.numbers.recovery[job])
-            rate = np.where(predicted < 0, np.nan, self.prediction.median[predicted] * useful)
-            other_program = np.zeros_like(seen) if at_home else self.other_program
-            return Rows(
-                numbers=self.numbers,
-                job=job,
-                pool=pool,
-                chips=options.chips[option],
-                price=price,
-                memory=memory[pool],
-                home_memory=memory[home],
-                same_chip=chip[pool] == chip[home],
-                seen=seen,
-                unsupported=lacking[precision[job], pool] & ~other_program,
-                avoided=np.zeros_like(seen) if at_home else self.avoided,
-                left=np.zeros_like(seen) if at_home else self.left,
-                rate=rate,
-                sd=np.where(predicted < 0, np.nan, self.prediction.sd[predicted]),
-                shared=np.where(predicted < 0, np.nan, self.prediction.shared[predicted]),
-                least=np.full(len(job), MAY_BE_MISSED if at_home else EVEN),
-                cost=_cost(price, np.minimum(rate, self.numbers.demand[job])),
-                efficiency=efficiency,
-                full=options.chips[option] * peaks[precision[job], pool] / flops[job] * useful,
-                restart=np.zeros_like(restart) if at_home else restart,
-            )
-
-        self.rows = rows(self.job, self.option, self.predicted, self.efficiency, self.was_seen, False)
-        everyone = np.arange(len(self.jobs))
-        here = self.staying = rows(
-            everyone,
-            self.here,
-            self.current_predicted,
-            self.current_efficiency,
-            np.zeros(len(everyone), dtype=np.bool_),
-            True,
+        # A spot offer carries what being interrupted costs: the recoveries of its hours.
+        useful = useful_share(self.often[self.tenants[job], options.market[option]], self.numbers.recovery[job])
+        rate = np.where(predicted < 0, np.nan, self.prediction.median[predicted] * useful)
+        unknown, no = np.full(len(job), np.nan), np.zeros(len(job), dtype=np.bool_)
+        return Offers(
+            numbers=self.numbers,
+            job=job,
+            option=option,
+            gate=gate,
+            predicted=predicted,
+            pool=pool,
+            chips=options.chips[option],
+            price=price,
+            memory=memory[pool],
+            home_memory=memory[home],
+            same_chip=chip[pool] == chip[home],
+            seen=no,
+            unsupported=self.lacking[self.precision[job], pool],
+            avoided=no,
+            left=no,
+            rate=rate,
+            sd=np.where(predicted < 0, np.nan, self.prediction.sd[predicted]),
+            shared=np.where(predicted < 0, np.nan, self.prediction.shared[predicted]),
+            least=np.full(len(job), EVEN),
+            cost=_cost(price, np.minimum(rate, self.numbers.demand[job])),
+            efficiency=efficiency,
+            full=options.chips[option] * self.peaks[self.precision[job], pool] / self.flops[job] * useful,
+            restart=self.numbers.restart[job],
+            score=unknown,
+            saving=unknown,
+            probability=unknown,
+            lasting=unknown,
+            sure=unknown,
         )
+
+    def _gates(self) -> None:
+        """What rules rows out, and what the spec has against where jobs are."""
+        here, gate, current = self.staying, self.rows.gate, self.staying.gate
         holds: dict[int, Bools] = {}
-        for code, gate in enumerate(GATES, 1):
-            asked = self.rows
-            if gate.target is not None:
-                missed = gate.rejects(here)
+        for code, asked in enumerate(GATES, 1):
+            rows = self.rows
+            if asked.target is not None:
+                missed = asked.rejects(here)
                 current = np.where((current == NONE) & missed, code, current)
                 holds[code] = ~missed
-                asked = replace(asked, least=least_elsewhere(gate.target, ~missed, asked.job))
-            self.gate = np.where((self.gate == NONE) & gate.rejects(asked), code, self.gate)
-        self.current_gate, self.worth, self.worth_here = current, self.rows.worth, here.worth
-        self.strict = self.gate
-        self.relaxed = relax(self.rows, here, self.gate, current, holds, self._repaired)
-        self.gate, self.in_time = self.relaxed.gate, self.relaxed.in_time
+                rows = replace(rows, least=least_elsewhere(asked.target, ~missed, rows.job))
+            gate = np.where((gate == NONE) & asked.rejects(rows), code, gate)
+        self.rows, self.staying = replace(self.rows, gate=gate), replace(here, gate=current)
+        self.worth, self.worth_here = self.rows.worth, here.worth
+        self.relaxed = relax(self.rows, self.staying, holds, self._repaired)
 
     def _repaired(self, numbers: Numbers, rows: Ints, broken: Ints) -> Ints:
         """The jobs whose broken target one of these rows repairs."""
-        offered = self._offered(numbers, rows)
+        offered = self._offered(self.rows, numbers, rows)
         repaired: Ints = offered.job[repairing(offered, self.staying, broken)]
         return repaired
 
-    def _offered(self, numbers: Numbers, rows: Ints) -> Rows:
+    def _offered(self, table: Offers, numbers: Numbers, rows: Ints) -> Offers:
         """Some of the rows, with how sure a repair has to be."""
-        waits = self.option[rows] == self.waiting[self.job[rows]]
-        return replace(self.rows.of(rows, numbers), least=MIN_PROBABILITY * np.where(waits, WAITING_SHARE, 1.0))
+        some = table.of(rows, numbers)
+        waits = some.option == self.waiting[some.job]
+        return replace(some, least=MIN_PROBABILITY * np.where(waits, WAITING_SHARE, 1.0))
 
     def _precisions(self) -> tuple[Ints, NDArray[np.bool_], NDArray[np.float64]]:
         """Each job's precision by number, and for each number and pool whether its chips lack it, and their FLOP/s in
@@ -213,17 +214,22 @@ class _Columns:
         shape = len(numbers), len(chips)
         return np.array(own, dtype=np.int64), np.array(lacking, dtype=np.bool_).reshape(shape), peaks.reshape(shape)
 
-    def _mark(self, number: int, job: Job) -> None:
-        """Rows of what the job has been through."""
-        low, high = np.searchsorted(self.job, [number, number + 1])
-        places = [self.register.placements[option] for option in self.option[low:high].tolist()]
-        tried = {(entry.pool, entry.chips) for entry in avoided(job, self.now)}
-        self.avoided[low:high] = [(place.pool, place.chips) in tried for place in places]
-        seen = self.seen.get(number)
-        if seen and job.spec.targets.min_scaling_efficiency is not None:
-            away = {entry.source for entry in job.state.history if entry.outcome is Outcome.VERIFIED}
-            known = {place.pool for place in (*seen, self.places[number]) if place.chips == 1}
-            self.left[low:high] = [place.chips > 1 and place in away and place.pool not in known for place in places]
+    def _been_through(self) -> tuple[Bools, Bools]:
+        """Of each row, whether it was tried and left, and whether it was left while its scaling is only guessed."""
+        tried, left = np.zeros(len(self.job), dtype=np.bool_), np.zeros(len(self.job), dtype=np.bool_)
+        for number, job in enumerate(self.jobs):
+            seen = self.seen.get(number) if job.spec.targets.min_scaling_efficiency is not None else None
+            if not job.state.avoid and not seen:
+                continue
+            low, high = np.searchsorted(self.job, [number, number + 1])
+            places = [self.register.placements[option] for option in self.option[low:high].tolist()]
+            undone = {(entry.pool, entry.chips) for entry in avoided(job, self.now)}
+            tried[low:high] = [(place.pool, place.chips) in undone for place in places]
+            if seen:
+                away = {entry.source for entry in job.state.history if entry.outcome is Outcome.VERIFIED}
+                known = {place.pool for place in (*seen, self.places[number]) if place.chips == 1}
+                left[low:high] = [place.chips > 1 and place in away and place.pool not in known for place in places]
+        return tried, left
 
     # --- scores ------------------------------------------------------------------------------------------------------
 
@@ -238,7 +244,7 @@ class _Columns:
             ],
             dtype=np.int64,
         )
-        self.gate = np.where(self.gate == NONE, held[job], self.gate)
+        self.gate = np.where(self.relaxed.gate == NONE, held[job], self.relaxed.gate)
         here = np.where(np.isnan(numbers.price), 0.0, numbers.price)
         rows = self.rows
         dearest = largest_of_each(job, rows.price, count)
@@ -255,43 +261,33 @@ class _Columns:
         possible = np.flatnonzero(self.gate == NONE)
         if possible.size:
             # Both rates are of one job at one time: how it varies by itself changes nothing about which is cheaper.
-            by, own, asked = self.noise**2, job[possible], self.predicted[possible]
-            ratio = self.prediction.sd[asked] ** 2 + by[own] - 2.0 * self.prediction.shared[asked]
+            own = job[possible]
+            ratio = rows.sd[possible] ** 2 + self.noise[own] ** 2 - 2.0 * rows.shared[possible]
+            ratio = np.where(ratio > 1e-18, ratio, 0.0)
+            worth, worth_here = self.worth[possible], self.worth_here[own]
             probability[possible] = probability_cheaper(
-                self.worth[possible],
-                value[own] + there[possible],
-                self.worth_here[own],
-                value[own] + here[own],
-                np.where(ratio > 1e-18, ratio, 0.0),
+                worth, value[own] + there[possible], worth_here, value[own] + here[own], ratio
             )
-            sure[possible] = self.worth[possible] * np.exp(-_SURE * np.sqrt(np.where(ratio > 1e-18, ratio, 0.0)))
-        order = np.lexsort((np.where(np.isnan(scores), np.inf, scores), job))
-        offers = Offers(
-            option=self.option[order],
-            gate=self.gate[order],
-            predicted=self.predicted[order],
-            efficiency=self.efficiency[order],
-            score=scores[order],
-            saving=savings[order],
-            probability=probability[order],
-            lasting=self._lasting(value, savings)[order],
-            sure=sure[order],
+            sure[possible] = worth * np.exp(-_SURE * np.sqrt(ratio))
+        offers = replace(
+            rows,
+            gate=self.gate,
+            score=scores,
+            saving=savings,
+            probability=probability,
+            lasting=self._lasting(value, savings),
+            sure=sure,
         )
-        self.strict = self.strict[order]
-        nan = np.full(count, np.nan)
-        current = Offers(
-            option=self.here,
-            gate=self.current_gate,
-            predicted=self.current_predicted,
-            efficiency=self.current_efficiency,
+        order = np.lexsort((np.where(np.isnan(scores), np.inf, scores), job))
+        self.strict = rows.gate[order]
+        self.staying = replace(
+            self.staying,
             score=np.where(unpriced, np.nan, current_score),
             saving=np.where(unpriced, np.nan, 0.0),
-            probability=nan,
-            lasting=nan,
             sure=np.where(unpriced, np.nan, self.worth_here),
         )
         intents = self._intents(unpriced)
-        return self._chosen(offers, order, current, intents, unpriced, value, here)
+        return self._chosen(offers.of(order), intents, unpriced, value, here)
 
     def _values(self, here: Floats, there: Floats) -> Floats:
         """What an hour of each job is worth, by its objective."""
@@ -306,7 +302,8 @@ class _Columns:
             # Balanced: what the job costs now, so that twice the speed may cost three times as much.
             np.where(objective == _OBJECTIVES.index(Objective.BALANCED), here, 0.0),
         )
-        missed = ~self.in_time
+        in_time = self.relaxed.in_time
+        missed = ~in_time
         missed[job[offered & late]] = True
         cheapest = objective == _OBJECTIVES.index(Objective.MINIMIZE_COST)
         for number in np.flatnonzero(missed & cheapest).tolist():
@@ -315,7 +312,7 @@ class _Columns:
             value[number] = value_for_deadline(
                 np.append(rate[chosen], self.worth_here[number]),
                 np.append(there[chosen], here[number]),
-                np.append(~late[chosen], self.in_time[number]),
+                np.append(~late[chosen], in_time[number]),
             )
         return value
 
@@ -351,23 +348,20 @@ class _Columns:
     def _chosen(
         self,
         offers: Offers,
-        order: Ints,
-        current: Offers,
         intents: list[Intent],
         unpriced: Bools,
         value: Floats,
         here: Floats,
     ) -> Running:
         numbers, count = self.numbers, len(self.jobs)
-        job = self.job  # sorting has left the rows of a job together
+        job = offers.job
         last = np.cumsum(np.bincount(job, minlength=count)).tolist()
         eligible = offers.gate == NONE
-        price = self.options.price[offers.option]
         slack = np.where(offers.option == self.waiting[job], WAITING_SHARE, 1.0)
         saves = np.array([intent is Intent.SAVE for intent in intents], dtype=np.bool_)[job]
         leaves = np.array([intent is Intent.LEAVE for intent in intents], dtype=np.bool_)[job]
         repairs = np.array([intent is Intent.REPAIR for intent in intents], dtype=np.bool_)[job]
-        paid = np.where(price > 0.0, price, here[job])
+        paid = np.where(offers.price > 0.0, offers.price, here[job])
         gain, cost = payback(value[job], here[job], paid, offers.lasting, numbers.horizon[job], numbers.restart[job])
         least = self._least(offers.option)
         pays = (
@@ -379,14 +373,14 @@ class _Columns:
         relaxed = self.relaxed
 
         nearer = np.flatnonzero(eligible & saves & (relaxed.unreachable != NONE)[job])
-        nearer = nearer[approaching(self._offered(numbers, order[nearer]), self.staying, relaxed.unreachable)]
+        nearer = nearer[approaching(self._offered(offers, numbers, nearer), self.staying, relaxed.unreachable)]
         nears = np.zeros(count, dtype=np.bool_)
         nears[job[nearer]] = True
         intents = [Intent.REPAIR if near else intent for near, intent in zip(nears.tolist(), intents, strict=True)]
         wanted = eligible & ((saves & pays & ~nears[job]) | leaves)
         rows = np.flatnonzero(wanted)
         chosen = np.flatnonzero(eligible & repairs)
-        chosen = chosen[repairing(self._offered(relaxed.numbers, order[chosen]), self.staying, relaxed.current)]
+        chosen = chosen[repairing(self._offered(offers, relaxed.numbers, chosen), self.staying, relaxed.current)]
         taken = np.concatenate((chosen, nearer))
         wanted[taken] = True
         rows = np.concatenate((rows, taken))
@@ -402,12 +396,11 @@ class _Columns:
         unknown = np.zeros(count, dtype=np.bool_)
         unknown[job[offers.gate == _UNPREDICTABLE]] = True
         idle = eligible & ~wanted
-        offers.gate[idle] = np.where(self.strict == NONE, why, self.strict)[idle]
+        gate = np.where(idle, np.where(self.strict == NONE, why, self.strict), offers.gate)
         return Running(
-            numbers=numbers,
             prediction=self.prediction,
-            offers=offers,
-            current=current,
+            offers=replace(offers, gate=gate),
+            current=self.staying,
             rows=[range(begin, end) for begin, end in zip([0, *last], last, strict=False)],
             intents=intents,
             unpriced=unpriced,

@@ -189,7 +189,7 @@ def _otherwise(job: Job, evaluated: Evaluated) -> Decision:
     saved = evaluated.saving(first)
     if not saved > 0.0:
         return Decision(Action.KEEP, Reason.CHEAPEST)
-    if saved < running.numbers.savings[number]:
+    if saved < running.offers.numbers.savings[number]:
         return Decision(Action.KEEP, Reason.BELOW_MIN_SAVINGS)
     unsure = int(running.unsure[number])
     if unsure >= 0:
@@ -202,7 +202,7 @@ def _otherwise(job: Job, evaluated: Evaluated) -> Decision:
 def _bill(evaluated: MeasuredJob, entry: int) -> Bill:
     """What the best entry would bring and cost."""
     running, number = evaluated.evaluation.running, evaluated.number
-    numbers = running.numbers
+    numbers = running.offers.numbers
     candidate, current = evaluated.candidate(entry), evaluated.current()
     now = 0.0 if current is None else current.cost_per_hour or 0.0
     horizon, restart = float(numbers.horizon[number]), float(numbers.restart[number])

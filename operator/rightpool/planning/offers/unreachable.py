@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rightpool.planning.offers.gates import TARGET_CODES, TIMED
+from rightpool.planning.offers.offers import Numbers, Offers
 from rightpool.planning.offers.register import NONE
-from rightpool.planning.offers.rows import Numbers, Rows
 from rightpool.planning.offers.targets.target import EVEN, JobTarget
 from rightpool.prediction.columns import Bools, Floats, Ints
 
@@ -35,12 +35,13 @@ class Relaxed:
     """Whether a job is as much in time as is asked."""
 
 
-def relax(rows: Rows, here: Rows, gate: Ints, current: Ints, holds: Mapping[int, Bools], repaired: Repaired) -> Relaxed:
+def relax(rows: Offers, here: Offers, holds: Mapping[int, Bools], repaired: Repaired) -> Relaxed:
     """Relax one target of a job after the other, until it holds where the job is or can be repaired.
 
-    rows, gate: every placement of every job; here, current: one row a job, where it is. current may have other codes
-    than those of targets, which stay. holds: of each target, by code, whether it holds where a job is.
+    rows: every placement of every job; here: one row a job, where it is, which gates other than targets may have ruled
+    out. holds: of each target, by code, whether it holds where a job is.
     """
+    gate, current = rows.gate, here.gate
     numbers, unreachable, codes = here.numbers, np.full_like(current, NONE), tuple(TARGET_CODES)
     asked_now = dict(holds)
     for _ in codes:
@@ -68,7 +69,7 @@ def least_elsewhere(target: JobTarget, holds: Bools, job: Ints) -> Floats:
     return np.where(holds[job], target.kept, EVEN)
 
 
-def _first_missed(rows: Rows, holds: Mapping[int, Bools] | None) -> Ints:
+def _first_missed(rows: Offers, holds: Mapping[int, Bools] | None) -> Ints:
     """The first target that each row misses. holds: of other rows than those of where jobs are."""
     found = np.full(len(rows.job), NONE, dtype=np.int64)
     for code, target in TARGET_CODES.items():
@@ -77,7 +78,7 @@ def _first_missed(rows: Rows, holds: Mapping[int, Bools] | None) -> Ints:
     return found
 
 
-def _no_worse(numbers: Numbers, here: Rows, unreachable: Ints) -> Numbers:
+def _no_worse(numbers: Numbers, here: Offers, unreachable: Ints) -> Numbers:
     """The numbers with each unreachable target where staying gets to. unreachable: one code a job."""
     limits = dict(numbers.limits)
     for code, target in TARGET_CODES.items():

@@ -12,8 +12,8 @@ from rightpool.api.value_object import value_object
 from rightpool.api.wording import dollars
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.yardstick import Yardstick
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut, TargetMissed
-from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.targets.target import SAME, JobTarget
 from rightpool.planning.work.forecast import Forecast
 from rightpool.planning.work.outlook import Outlook
@@ -64,22 +64,22 @@ class Budget(JobTarget):
         """Dollars that are left."""
         return outlook.budget_left
 
-    def needed(self, rows: Rows) -> Floats:
+    def needed(self, rows: Offers) -> Floats:
         """What is left of the work, in the time that the dollars pay which the restart leaves."""
         left, price = rows.numbers.work_left[rows.job], rows.price
         money = rows.limit(self.field) - price * np.where(np.isnan(left), 0.0, rows.restart) / HOUR
         return np.where(money <= 0.0, np.inf, price / HOUR * left / money)
 
-    def relaxed(self, here: Rows) -> Floats:
+    def relaxed(self, here: Offers) -> Floats:
         """What the rest costs here, and a little more."""
         rest = here.numbers.work_left / here.rate
         money = here.price * (rest * (1.0 + SAME) + here.numbers.restart) / HOUR
         return np.where(np.isnan(money), np.inf, money)
 
-    def explain(self, row: Row) -> TargetMissed:
+    def explain(self, offer: OneOffer) -> TargetMissed:
         """What the rest costs, and the dollars that are left."""
-        rest = row.price * row.rest / HOUR
-        return BudgetShort(None if math.isnan(rest) else rest, row.limits[self.field])
+        rest = offer.price * offer.rest / HOUR
+        return BudgetShort(None if math.isnan(rest) else rest, offer.limit(self.field))
 
     def bars_start(self, job: Job, now: float) -> RuledOut | None:
         """Where it is spent."""

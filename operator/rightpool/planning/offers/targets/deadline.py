@@ -9,8 +9,8 @@ from rightpool.api.value_object import value_object
 from rightpool.api.wording import number, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.yardstick import Yardstick
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.rejection import RejectionReason, TargetMissed
-from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.targets.target import SAME, JobTarget, known
 from rightpool.planning.work.forecast import Forecast
 from rightpool.planning.work.outlook import Outlook
@@ -53,23 +53,23 @@ class Deadline(JobTarget):
         """Seconds that are left."""
         return outlook.time_left
 
-    def needed(self, rows: Rows) -> Floats:
+    def needed(self, rows: Offers) -> Floats:
         """What is left of the work, in the time that is left after the restart."""
         time = rows.limit(self.field) - rows.restart
         left = rows.numbers.work_left[rows.job]
         return np.where((time <= 0.0) & ~np.isnan(left), np.inf, left / time)
 
-    def relaxed(self, here: Rows) -> Floats:
+    def relaxed(self, here: Offers) -> Floats:
         """As long as it takes here, and a little longer."""
         return here.numbers.work_left / here.rate * (1.0 + SAME) + here.numbers.restart
 
-    def level(self, rows: Rows, here: Rows) -> Floats:
+    def level(self, rows: Offers, here: Offers) -> Floats:
         """By the time that the rest takes. One that is over is not missed by less anywhere."""
         return np.where(rows.limit(self.field) > 0.0, super().level(rows, here), np.nan)
 
-    def explain(self, row: Row) -> TargetMissed:
+    def explain(self, offer: OneOffer) -> TargetMissed:
         """How long the rest takes, and the time that is left."""
-        return DeadlineMissed(row.rate, row.rest, row.limits[self.field], measured=row.current)
+        return DeadlineMissed(offer.rate, offer.rest, offer.limit(self.field), measured=offer.current)
 
     def over(self, rest: Forecast) -> bool:
         """Whether that moment has passed."""

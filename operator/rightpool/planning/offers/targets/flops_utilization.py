@@ -8,8 +8,8 @@ from rightpool.api.wording import share
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.flops_texts import unknown_flops_text
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.rejection import RejectionReason, TargetMissed
-from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.targets.target import SAME, JobTarget, known
 from rightpool.prediction.columns import Floats
 
@@ -43,17 +43,17 @@ class FlopsUtilization(JobTarget):
     unreachable = Reason.LOW_FLOPS_UTILIZATION
     of_efficiency = True
 
-    def needed(self, rows: Rows) -> Floats:
+    def needed(self, rows: Offers) -> Floats:
         """That share of the rate at the chips' peak."""
         return rows.limit(self.field) * rows.full
 
-    def relaxed(self, here: Rows) -> Floats:
+    def relaxed(self, here: Offers) -> Floats:
         """That of now, and a little less."""
         return here.rate / here.full / (1.0 + SAME)
 
-    def explain(self, row: Row) -> TargetMissed:
+    def explain(self, offer: OneOffer) -> TargetMissed:
         """Both as shares."""
-        return FlopsUtilizationLow(row.rate / row.full, row.limits[self.field], measured=row.current)
+        return FlopsUtilizationLow(offer.rate / offer.full, offer.limit(self.field), measured=offer.current)
 
     def unknown_at(self, job: Job, current: Candidate | None) -> tuple[Reason, str] | None:
         """FLOPs, precision or the chips' peak may not be known."""

@@ -7,8 +7,8 @@ from rightpool.api.value_object import value_object
 from rightpool.api.wording import dollars
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.rejection import RejectionReason, TargetMissed
-from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.targets.target import JobTarget
 from rightpool.prediction.columns import Bools, Floats
 
@@ -38,21 +38,21 @@ class HourlyCost(JobTarget):
     in_dollars = of_cost = True
     by_rate = False
 
-    def misses(self, rows: Rows) -> Bools:
+    def misses(self, rows: Offers) -> Bools:
         """Where an hour costs more."""
         return rows.price > rows.limit(self.field)
 
-    def relaxed(self, here: Rows) -> Floats:
+    def relaxed(self, here: Offers) -> Floats:
         """What an hour costs now."""
         return here.price
 
-    def level(self, rows: Rows, here: Rows) -> Floats:
+    def level(self, rows: Offers, here: Offers) -> Floats:
         """By the prices."""
         return rows.price / here.price[rows.job]
 
-    def explain(self, row: Row) -> TargetMissed:
+    def explain(self, offer: OneOffer) -> TargetMissed:
         """Both in dollars."""
-        return HourTooDear(row.price, row.limits[self.field])
+        return HourTooDear(offer.price, offer.limit(self.field))
 
     def before_start(self, limit: float, price: float) -> TargetMissed | None:
         """The price alone says it."""

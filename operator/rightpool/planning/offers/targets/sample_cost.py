@@ -9,8 +9,8 @@ from rightpool.api.units import HOUR
 from rightpool.api.value_object import value_object
 from rightpool.api.wording import dollars
 from rightpool.planning.judge.yardstick import Yardstick
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.rejection import RejectionReason, TargetMissed
-from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.targets.target import SAME, JobTarget, known
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.cost import MILLION
@@ -44,15 +44,15 @@ class SampleCost(JobTarget):
     yardstick = Yardstick.COST
     in_dollars = of_cost = True
 
-    def needed(self, rows: Rows) -> Floats:
+    def needed(self, rows: Offers) -> Floats:
         """What the price pays for; at a limit of nothing no rate is enough, unless the chips cost nothing."""
         limit = rows.limit(self.field)
         return np.where(rows.price > 0.0, rows.price / HOUR * MILLION / np.maximum(limit, 0.0), limit * 0.0)
 
-    def relaxed(self, here: Rows) -> Floats:
+    def relaxed(self, here: Offers) -> Floats:
         """What they cost now, and a little more."""
         return here.cost * (1.0 + SAME)
 
-    def explain(self, row: Row) -> TargetMissed:
+    def explain(self, offer: OneOffer) -> TargetMissed:
         """Both in dollars."""
-        return SamplesTooDear(row.cost, row.limits[self.field], measured=row.current)
+        return SamplesTooDear(offer.cost, offer.limit(self.field), measured=offer.current)

@@ -7,8 +7,8 @@ from rightpool.api.value_object import value_object
 from rightpool.api.wording import share
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.rejection import RejectionReason, TargetMissed
-from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.offers.targets.target import SAME, JobTarget, known
 from rightpool.prediction.columns import Bools, Floats
 
@@ -42,17 +42,17 @@ class Scaling(JobTarget):
     unreachable = Reason.POOR_SCALING
     of_efficiency = True
 
-    def misses(self, rows: Rows) -> Bools:
+    def misses(self, rows: Offers) -> Bools:
         """Where it is less at the median."""
         return rows.efficiency < rows.limit(self.field)
 
-    def relaxed(self, here: Rows) -> Floats:
+    def relaxed(self, here: Offers) -> Floats:
         """That of now, and a little less."""
         return here.efficiency / (1.0 + SAME)
 
-    def explain(self, row: Row) -> TargetMissed:
+    def explain(self, offer: OneOffer) -> TargetMissed:
         """Both as shares."""
-        return ScalingPoor(row.efficiency, row.limits[self.field], measured=row.current)
+        return ScalingPoor(offer.efficiency, offer.limit(self.field), measured=offer.current)
 
     def missed_at(self, job: Job, current: Candidate | None) -> TargetMissed | None:
         """By what is known of the place, whatever else rules it out."""

@@ -18,8 +18,8 @@ from rightpool.api.profiledjob import Targets
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.offers import Offers, OneOffer
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut, TargetMissed
-from rightpool.planning.offers.rows import Row, Rows
 from rightpool.planning.work.forecast import Forecast
 from rightpool.planning.work.outlook import Outlook
 from rightpool.prediction.columns import Bools, Floats
@@ -73,20 +73,20 @@ class JobTarget(ABC):
 
     # --- placements, in columns --------------------------------------------------------------------------------------
 
-    def needed(self, rows: Rows) -> Floats:
+    def needed(self, rows: Offers) -> Floats:
         """The units of work a second in the long run that hold it: infinitely many where nothing does, NaN where none
         are asked for."""
         return np.full(len(rows.job), np.nan)
 
-    def misses(self, rows: Rows) -> Bools:
+    def misses(self, rows: Offers) -> Bools:
         """Where it holds with less than `rows.least`."""
         return self._likely(rows) < rows.least
 
-    def holds(self, rows: Rows) -> Floats:
+    def holds(self, rows: Offers) -> Floats:
         """How likely it holds on rows that do not miss it."""
         return np.ones(len(rows.job)) if self.yardstick is Yardstick.NONE else self._likely(rows)
 
-    def _likely(self, rows: Rows) -> Floats:
+    def _likely(self, rows: Offers) -> Floats:
         """How likely the rate is what is needed; 1 where that, or the rate, is not known."""
         needed, likely = self.needed(rows), np.ones(len(rows.job))
         asked = np.flatnonzero((needed > 0.0) & ~np.isnan(rows.rate))
@@ -94,10 +94,10 @@ class JobTarget(ABC):
         return likely
 
     @abstractmethod
-    def relaxed(self, here: Rows) -> Floats:
+    def relaxed(self, here: Offers) -> Floats:
         """The limit at which it holds where jobs are, one row a job."""
 
-    def level(self, rows: Rows, here: Rows) -> Floats:
+    def level(self, rows: Offers, here: Offers) -> Floats:
         """By how much rows miss it ÷ by how much staying does; NaN where nothing comes nearer to it."""
         own, now = here.rate[rows.job], here.price[rows.job]
         if self.yardstick is Yardstick.TIME:
@@ -109,7 +109,7 @@ class JobTarget(ABC):
     # --- one job -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def explain(self, row: Row) -> TargetMissed:
+    def explain(self, offer: OneOffer) -> TargetMissed:
         """Why a placement misses it."""
 
     def before_start(self, limit: float, price: float) -> TargetMissed | None:

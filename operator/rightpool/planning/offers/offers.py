@@ -1,7 +1,10 @@
-"""Rows: every placement of every running job in columns, which the gates of gates.py judge all at once."""
+"""Offers: every placement that jobs could have, one table in columns, which the gates of gates.py judge all at once."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any, Final
 
 import numpy as np
 
@@ -51,13 +54,23 @@ class Numbers:
 
 
 @value_object
-class Rows:
-    """One entry for each job and placement; in what is about the current placement, restart is 0."""
+class Offers:
+    """One entry for each job and placement, those of one job together, its best first; or one a job for where it is.
+
+    In what is about the current placement, restart is 0. Of a job of which nothing was measured only `option` and
+    `gate` are known: it is judged by prices and specifications alone.
+    """
 
     numbers: Numbers
     """Of the jobs."""
     job: Ints
-    """A place in `numbers`."""
+    """A place in `numbers`; -1 of one that was not measured."""
+    option: Ints
+    """A placement of the register."""
+    gate: Ints
+    """What rules it out, by the register's codes."""
+    predicted: Ints
+    """The row of the prediction; -1 where nothing was asked."""
     pool: Ints
     """A place among the machines."""
     chips: Ints
@@ -93,7 +106,18 @@ class Rows:
     full: Floats
     """Units of work a second at the chips' peak FLOP/s, interruptions included as in rate; NaN where not known."""
     restart: Floats
-    """The same of this row; 0 where the job stays."""
+    """Seconds of work that getting there costs."""
+    score: Floats
+    """Dollars per million units, time included."""
+    saving: Floats
+    """Share of the current score that moving saves; 0 of jobs that were not measured."""
+    probability: Floats
+    """That it is better at all."""
+    lasting: Floats
+    """Share that moving saves over the horizon, where prices of today may not last."""
+    sure: Floats
+    """Units of work a second that are done there with four fifths' certainty, against where the job is, interruptions
+    deducted; where it is, the median. NaN where that is not known, or a gate rules it out."""
 
     @property
     def worth(self) -> Floats:
@@ -106,18 +130,43 @@ class Rows:
         limit: Floats = self.numbers.limits[field][self.job]
         return limit
 
-    def of(self, chosen: Ints, numbers: Numbers | None = None) -> "Rows":
-        """Some of the rows. numbers: others of the jobs."""
+    def of(self, chosen: Ints, numbers: Numbers | None = None) -> Offers:
+        """Some of the offers. numbers: others of the jobs."""
         columns = {field.name: getattr(self, field.name)[chosen] for field in fields(self) if field.name != "numbers"}
-        return Rows(numbers=numbers or self.numbers, **columns)
+        return Offers(numbers=numbers or self.numbers, **columns)
+
+    @classmethod
+    def unmeasured(cls, option: Ints, gate: Ints) -> Offers:
+        """Of a job of which nothing was measured."""
+        blank = _blank(cls, len(option))
+        return cls(**blank | {"option": option, "gate": gate, "saving": np.zeros(len(option))}, numbers=_NO_NUMBERS)
+
+
+def _blank(table: type[Numbers | Offers], count: int) -> dict[str, Any]:
+    """A column for each field of which nothing is known."""
+    kinds = {
+        "Floats": np.full(count, np.nan),
+        "Ints": np.full(count, -1, dtype=np.int64),
+        "Bools": np.zeros(count, dtype=np.bool_),
+        "Mapping[str, Floats]": {},
+    }
+    return {field.name: kinds[str(field.type)] for field in fields(table) if field.name != "numbers"}
+
+
+_NO_NUMBERS: Final = Numbers(**_blank(Numbers, 0))
+NO_OFFERS: Final = Offers.unmeasured(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 @value_object
-class Row:
-    """One row by itself, with what it is about: for the parameters of a rejection."""
+class OneOffer:
+    """One entry by itself, with what it is about: for the parameters of a rejection."""
 
+    offers: Offers
+    """The table."""
+    entry: int
+    """Its place there."""
     job: Job
-    """Whose row it is."""
+    """Whose it is."""
     home: Pool
     """Where the job is."""
     pool: Pool
@@ -128,28 +177,41 @@ class Row:
     """Unix seconds."""
     current: bool
     """Whether that is where the job is."""
-    rate: float
-    """Units of work a second."""
-    cost: float
-    """Dollars per million units."""
-    efficiency: float
-    """Throughput / (chips × one-chip throughput)."""
-    full: float
-    """Units of work a second at the chips' peak FLOP/s."""
-    price: float
-    """Dollars an hour."""
-    work_left: float
-    """Work that is left."""
-    restart: float
-    """Seconds of work that getting there costs; 0 where the job stays."""
-    limits: Mapping[str, float]
-    """What each target is held to, by its field; NaN where it is not declared."""
-    memory: float
-    """Bytes that each chip needs."""
-    memory_measured: bool
-    """Whether that was measured; else it is declared."""
+
+    @property
+    def rate(self) -> float:
+        """Units of work a second."""
+        return float(self.offers.rate[self.entry])
+
+    @property
+    def cost(self) -> float:
+        """Dollars per million units."""
+        return float(self.offers.cost[self.entry])
+
+    @property
+    def efficiency(self) -> float:
+        """Throughput / (chips × one-chip throughput)."""
+        return float(self.offers.efficiency[self.entry])
+
+    @property
+    def full(self) -> float:
+        """Units of work a second at the chips' peak FLOP/s."""
+        return float(self.offers.full[self.entry])
+
+    @property
+    def price(self) -> float:
+        """Dollars an hour."""
+        return float(self.offers.price[self.entry])
 
     @property
     def rest(self) -> float:
         """Seconds until the work is done, a restart included; NaN where its amount is not known."""
-        return self.work_left / self.rate + self.restart
+        return self.of_job(self.offers.numbers.work_left) / self.rate + float(self.offers.restart[self.entry])
+
+    def limit(self, field: str) -> float:
+        """What the target of this field is held to; NaN where it is not declared."""
+        return self.of_job(self.offers.numbers.limits[field])
+
+    def of_job(self, column: Floats | Bools) -> float:
+        """What a column has of the job."""
+        return float(column[self.offers.job[self.entry]])
