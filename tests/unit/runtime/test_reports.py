@@ -4,6 +4,7 @@ right by its README."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,10 @@ class Reports:
         kinds = ((simulated.A100, 2), (simulated.A10G, 4), (simulated.TPU_V5E, 4))
         self.nodes = {kind.node_name(n): kind.node(n) for kind, count in kinds for n in range(count)}
         self.nodes["node-0"] = CPU_NODE
+
+    def names(self) -> set[str]:
+        """The numbers of all inputs."""
+        return {file.name[:2] for file in self._folder.glob("*.yaml")}
 
     def objects(self, name: str, kind: str) -> list[Body]:
         """Of one input."""
@@ -408,3 +413,9 @@ def test_what_a_save_that_does_not_come_holds_back_can_not_be_approved(reports: 
     status = ProfiledJobStatus.from_dict(drafted.body)
     assert status.recommendation is not None and not status.recommendation.approvable
     assert "no save" in status.recommendation.message
+
+
+def test_each_input_is_tried(reports: Reports) -> None:
+    """An input that is added to the folder has a test here."""
+    named = set(re.findall(r'"(\d\d)"', Path(__file__).read_text()))
+    assert reports.names() and not reports.names() - named
