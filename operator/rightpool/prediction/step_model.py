@@ -182,7 +182,8 @@ def _speeds(jobs: Features, tables: Transfer, targets: Destinations) -> tuple[Fl
         speed[counted] = tables.by_counters(
             kind[counted], home[counted], pool[counted], shares.sm_active[own], shares.memory_active[own]
         )
-    known = np.where(shares.counted, 2, np.where(shares.busy_known, 1, 0))[job]
+    # What counters leave of doubt was learned from jobs whose SMs compute.
+    known = np.where(shares.counted & ~shares.awaits_memory, 2, np.where(shares.busy_known, 1, 0))[job]
     return speed, np.sqrt(tables.variances[known, kind, home, pool])
 
 
