@@ -198,7 +198,7 @@ def test_memory_must_fit_with_some_to_spare() -> None:
     assert reason(judged(tight), "a10g", 4) is RejectionReason.MEMORY
     assert reason(judged(running(ratios={"memory_used": 22e9})), "a10g", 4) is not RejectionReason.MEMORY
     text = verdict_text(find(judged(tight), "a10g", 4))
-    assert "21.4 GiB" in text and "measured" in text
+    assert "21.4 GiB" in text and "measured" in text and "and 5% to spare" in text, "or 21.4 would seem to fit in 22.4"
 
 
 def test_a_frozen_base_takes_memory_however_small_its_adapters_are() -> None:
