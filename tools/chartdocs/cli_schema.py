@@ -250,6 +250,7 @@ def kinds() -> dict[str, Schema]:
             current=or_null(_CANDIDATE),
             candidates=list_of(_CANDIDATE),
             decision=_DECISION,
+            evaluatedNow=or_null(_DECISION),
             migration=or_null(_of_status("migration", Migration, Revision)),
             recommendation=or_null(_of_status("recommendation", Recommendation)),
             cost=or_null(

@@ -23,7 +23,9 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
                             are {median, low, high} with an 80% interval, the first with its basis. variant is the
                             vendor whose variant of the template is used there, or null. verdict is Eligible, or the
                             reason why not, which `message` explains in numbers
-    decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}
+    decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}: that of the
+                            operator, or where it has not looked at the job, what it would decide
+    evaluatedNow            the same, as it would be if evaluated now; null where that is no other one
     migration               as status.migration; null where none is under way
     recommendation          as status.recommendation; null where nothing is recommended
     cost                    {perHour, spent, saved, savedRange, goodput}, dollars up to asOf; savedRange is {low, high},
@@ -56,10 +58,11 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.units import write_unix_time
 from rightpool.api.wording import meant, span
 from rightpool.cli.connection import CliError, Connection, add_connection_arguments, carry_out
+from rightpool.cli.decided import Decided, decided
 from rightpool.cli.decider import Decider
 from rightpool.cli.documents import document_head, place_document, print_document
 from rightpool.cli.explained import Demand, Explanation
-from rightpool.cli.explanation import decision_words, print_explanation, print_list
+from rightpool.cli.explanation import print_explanation, print_list
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import add_job_argument, job_key, missing_job_text
 from rightpool.cli.number_range import per_second, seconds
@@ -79,7 +82,6 @@ from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.select import adaptation_mode
 from rightpool.reporting.candidate_texts import verdict_text
-from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.premise_texts import premise_text
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.observe.facts import meta
@@ -285,7 +287,8 @@ def document(found: Explanation) -> dict[str, Any]:
         "bottleneck": bottleneck_document(found),
         "current": None if found.assessment.current is None else _candidate(found, found.assessment.current),
         "candidates": [_candidate(found, candidate) for candidate in found.assessment.candidates],
-        "decision": _decision(found.assessment, decision_words(found.stored, job, found.assessment, found.now)),
+        "decision": _decision(found.decisions[0]),
+        "evaluatedNow": None if found.decisions[1] is None else _decision(found.decisions[1]),
         "migration": status_document(job.state.migration),
         "recommendation": status_document(status.recommendation),
         "cost": {
@@ -347,19 +350,18 @@ def list_document(listed: list[tuple[StoredJob, Assessment]], now: float, quiet:
         "items": [
             {
                 **job_document(stored, stored.status),
-                "decision": _decision(assessment, decision_text(stored.job, assessment, now)),
+                "decision": _decision(decided(stored, stored.job, assessment, now)[0]),
             }
             for stored, assessment in listed
         ],
     }
 
 
-def _decision(assessment: Assessment, message: str) -> dict[str, Any]:
-    decision = assessment.decision
+def _decision(decision: Decided) -> dict[str, Any]:
     return {
         "action": decision.action.value,
-        "reason": decision.reason.value,
-        "message": message,
+        "reason": decision.reason,
+        "message": decision.message,
         "target": None if decision.target is None else place_document(decision.target),
     }
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import HOUR
 from rightpool.api.value_object import value_object
+from rightpool.cli.decided import Decided, decided
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment
@@ -121,7 +122,7 @@ class Explanation:
     job: Job
     """The same with the recorded profile, and what its pods show."""
     assessment: Assessment
-    """The decision, taken anew from what was read."""
+    """What is evaluated now, from what was read."""
     pools: Mapping[str, Pool]
     """By name."""
     policy: PlacementPolicySpec
@@ -139,3 +140,8 @@ class Explanation:
         current = self.assessment.current
         measured = self.job.observed.profile is not None and self.job.observed.profile.complete
         return forecast(self.job, current.throughput if current is not None and measured else None, self.now)
+
+    @property
+    def decisions(self) -> tuple[Decided, Decided | None]:
+        """The operator's decision, and what it would be if evaluated now, where that is another one."""
+        return decided(self.stored, self.job, self.assessment, self.now)

@@ -13,6 +13,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise
 from rightpool.api.wording import cents, dollars, how_many, number, place, pool_of, share, short_place, span
 from rightpool.api.work_unit import WorkUnit
+from rightpool.cli.decided import decided
 from rightpool.cli.explained import Explanation
 from rightpool.cli.profile_fields import (
     contradictions,
@@ -22,14 +23,13 @@ from rightpool.cli.profile_fields import (
     profile_remarks,
     unmeasured_fields,
 )
-from rightpool.cli.state import holds_chips, state_of, without_operator
+from rightpool.cli.state import holds_chips, state_of
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
-from rightpool.planning.jobs.job import Job, unit_of
+from rightpool.planning.jobs.job import unit_of
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.select import adaptation_mode
 from rightpool.reporting.candidate_texts import verdict_text
-from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.forecast_texts import forecast_text
 from rightpool.reporting.premise_texts import premise_text
 from rightpool.reporting.stored_job import StoredJob
@@ -118,24 +118,16 @@ def print_list(
     page.remark(quiet)
 
 
-def decision_words(stored: StoredJob, job: Job, assessment: Assessment, now: float) -> str:
-    """Why the decision is what it is. job: with what is observed of it. Nothing is promised where no operator looks."""
-    target = assessment.decision.target
-    if assessment.decision.action is Action.START and target is not None and without_operator(stored, now):
-        return f"would start on {place(target)}"
-    return decision_text(job, assessment, now)
-
-
 def _listed(stored: StoredJob, assessment: Assessment, now: float) -> list[str]:
-    ref, decision, status = stored.job.state.revision, assessment.decision, stored.status
+    ref, status = stored.job.state.revision, stored.status
+    decision, _ = decided(stored, stored.job, assessment, now)
     placed = find_condition(status.conditions, ConditionType.PLACED)
-    runs = placed is None or placed.reason == Reason.RUNNING
-    text = decision_words(stored, stored.job, assessment, now) if runs or placed is None else placed.message
+    text = decision.message if placed is None or placed.reason == Reason.RUNNING else placed.message
     return [
         stored.job.key.name,
         state_of(stored, status),
         NOTHING if ref is None or stored.job.state.finished else short_place(ref.placement),
-        f"{decision.action.value} ({decision.reason.value})",
+        f"{decision.action.value} ({decision.reason})",
         text,
     ]
 
@@ -238,14 +230,14 @@ def _profile(page: Page, found: Explanation) -> None:
 
 
 def _candidates(page: Page, found: Explanation, everything: bool) -> None:
-    assessment = found.assessment
+    assessment, (decision, _) = found.assessment, found.decisions
     candidates = list(assessment.candidates)
     page.heading(COULD_BE)
     if not candidates and assessment.current is None:
         page.indented("no candidates: see the decision")
         return
     shown = candidates if everything or len(candidates) <= SHOWN + 2 else candidates[:SHOWN]
-    target = assessment.decision.target
+    target = decision.target
     rows = [] if assessment.current is None else [_row("now", assessment.current, current=True)]
     rows += [_row("→" if candidate.placement == target else "", candidate) for candidate in shown]
     page.table(_candidate_columns(unit_of(found.job)), rows, indented=True)
@@ -296,7 +288,7 @@ def _variants_used(found: Explanation, candidates: Sequence[Candidate]) -> list[
 
 def _derived_from(found: Explanation) -> list[tuple[str, str]]:
     """What the rates of the chosen candidate and of the best others were derived from, those of one origin together."""
-    target = found.assessment.decision.target
+    target = found.decisions[0].target
     known = [one for one in found.assessment.candidates if one.throughput is not None and one.throughput.basis]
     known.sort(key=lambda one: (one.placement != target, one.rejection is not None))
     by_origin: dict[tuple[Premise, ...], list[Placement]] = {}
@@ -324,9 +316,14 @@ def _why_not(candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
 
 
 def _decision(page: Page, found: Explanation) -> None:
-    decision = found.assessment.decision
-    page.heading(f"Decision: {decision.action.value} ({decision.reason.value})")
-    page.indented(decision_words(found.stored, found.job, found.assessment, found.now))
+    decision, anew = found.decisions
+    page.heading(f"Decision: {decision.action.value} ({decision.reason})")
+    page.indented(decision.message)
+    if anew is not None:
+        page.indented(
+            f"evaluated now, it would be {anew.action.value} ({anew.reason}): {anew.message}; the operator goes by its "
+            "own decision until it evaluates the job again"
+        )
     migration = found.job.state.migration
     if migration is not None:
         since = span(max(0.0, found.now - migration.phase_since))

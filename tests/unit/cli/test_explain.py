@@ -401,7 +401,7 @@ KEYS = [
         "current",
         "candidates",
     ),
-    *("decision", "migration", "recommendation", "cost", "history", "serving"),
+    *("decision", "evaluatedNow", "migration", "recommendation", "cost", "history", "serving"),
 ]
 
 
@@ -432,7 +432,7 @@ def test_the_document_has_its_documented_keys() -> None:
 def test_unknown_values_are_null() -> None:
     found = document(explained(with_job({"conditions": []})))
     assert list(found) == KEYS
-    for key in ("placement", "profile", "bottleneck", "current", "migration", "cost"):
+    for key in ("placement", "profile", "bottleneck", "current", "evaluatedNow", "migration", "cost"):
         assert found[key] is None
     assert found["history"] == []
 

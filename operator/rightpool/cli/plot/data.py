@@ -89,7 +89,7 @@ def plot_of(found: Explanation) -> Plot:
     """The numbers of an explanation's picture."""
     assessment, job = found.assessment, found.job
     everywhere = [*([] if assessment.current is None else [assessment.current]), *assessment.candidates]
-    offers, unpriced = offers_of(assessment.current, assessment.candidates, assessment.decision.target)
+    offers, unpriced = offers_of(assessment.current, assessment.candidates, found.decisions[0].target)
     current = assessment.current
     return Plot(
         title=f"{job.key}: {(job.state.revision and short_place(job.state.revision.placement)) or 'not placed'}",

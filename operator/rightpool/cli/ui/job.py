@@ -162,7 +162,7 @@ def job_page(picture: JobPicture, context: str) -> JobPage:
         else roofline_chart(roofline_of(profile, assessment.current, assessment.candidates, found.pools)),
         intervals=()
         if finished
-        else tuple(intervals(assessment.current, assessment.candidates, assessment.decision.target)),
+        else tuple(intervals(assessment.current, assessment.candidates, found.decisions[0].target)),
         events=Table(_EVENT_COLUMNS, tuple(_event_cells(event, picture.at) for event in picture.events[:EVENTS_SHOWN])),
         events_more=max(0, len(picture.events) - EVENTS_SHOWN),
         work=unit_of(found.job).plural,
