@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.servers.data import Line, Trace, rows
 from rightpool.api.units import DAY, HOUR
 from rightpool.planning.offers.servers.floor import DAYS, floors
-from rightpool.planning.offers.servers.sizing import LatencyTarget, ServerOffer, cheapest, mean_load, sized
+from rightpool.planning.offers.servers.sizing import LatencyTarget, mean_load, sized, why_not_held
 from rightpool.prediction.columns import Floats, floats
 from rightpool.prediction.replay import Replica
 from rightpool.prediction.server import Lines, LoadLine, fit
@@ -175,18 +175,16 @@ def planned(found: Mapping[str, Chip], counts: Floats, limit: float, headroom: f
     for start, end in zip(starts, [*starts[1:], len(counts)], strict=True):
         record, today = counts[max(0, start - DAYS * day) : start], slice(start, end)
         lines[here] = _measured(found[here], record, noise)
-        offers = [
-            ServerOffer(
-                name, chip.price, lines[name] if name in lines else _moved(lines[here], found[here], chip, noise)
-            )
+        sizes = [
+            sized(name, lines.get(name) or _moved(lines[here], found[here], chip, noise), record, target)
             for name, chip in found.items()
         ]
-        chosen = cheapest([sized(offer, record, target) for offer in offers])
-        assert chosen is not None
-        here = chosen.offer.pool
+        held = [one for one in sizes if one is not None and why_not_held(one, target) is None]
+        chosen = min(held, key=lambda one: one.hours * found[one.pool].price)
+        here = chosen.pool
         names.append(here)
         replicas[today] = np.maximum(np.ceil(asked[today] / chosen.servable), 1.0)
-        billed[today] = replicas[today] * chosen.offer.price
+        billed[today] = replicas[today] * found[here].price
         shares = _truth(found[here], limit).replay(counts[today], replicas[today])
         late += float(shares.late[0, 0] * np.nansum(counts[today]))
         dollars += float(billed[today].sum()) * SLOT / HOUR

@@ -19,8 +19,7 @@ import numpy as np
 from benchmarks.servers.data import Line, Trace
 from rightpool.planning.judge.traffic import Answered, TrafficBlock, TrafficVerdict, judge_traffic, slowed
 from rightpool.planning.moves.shares import first_share, next_share
-from rightpool.planning.offers.servers.sizing import LatencyTarget, ServerOffer, sized
-from rightpool.planning.offers.servers.spare import spare_time
+from rightpool.planning.offers.servers.sizing import LatencyTarget, sized
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.server import LoadLine
 from rightpool.profiles.demand import SLOT
@@ -168,16 +167,16 @@ def moves(found: Sequence[Trace]) -> Iterator[Line]:
         counts = counts * (RATE * SLOT / counts.mean())
         for index, (here, there, limit) in enumerate(SIDES):
             target, record = LatencyTarget(limit, 1.0 - LATE), counts[:WEEK]
-            new, old = (sized(ServerOffer("", 1.0, line), record, target).replicas for line in (there, here))
-            spare = spare_time(there, record, target, new)
-            sides = Sides(here, there, limit, new, old, spare)
+            new, old = (sized("", line, record, target) for line in (there, here))
+            assert new is not None and old is not None
+            sides = Sides(here, there, limit, new.replicas, old.replicas, new.spare)
             for slow in (1.0, SLOWER):
                 draw = np.random.default_rng(index)
                 begins = draw.integers(len(counts), size=MOVES).tolist()
                 runs = [move(np.roll(counts, -begin), sides, slow, draw) for begin in begins]
                 if slow == 1.0:
                     right += [run.back for run in runs]
-                elif spare < slow:  # else it keeps the limit all the same
+                elif sides.spare < slow:  # else it keeps the limit all the same
                     wrong += runs
                 figures: dict[str, float | None] = {
                     "back": float(np.mean([run.back for run in runs])),
@@ -185,7 +184,7 @@ def moves(found: Sequence[Trace]) -> Iterator[Line]:
                     "most": max(run.beyond for run in runs),
                     "minutes": median(run.blocks for run in runs) * SLOT / 60.0,
                 }
-                who = f"{one.name}, {old} to {new} replicas, spare {spare:.2f}"
+                who = f"{one.name}, {old.replicas} to {new.replicas} replicas, spare {new.spare:.2f}"
                 yield Line(f"move, batches {slow:g} times as long", who, figures)
     undone = float(np.mean(right))
     yield Line("right moves undone", f"{len(right)}", {"share": undone}, "<= 2%", undone <= 0.02)

@@ -47,6 +47,20 @@ class Phase(StrEnum):
 
 
 @value_object
+class BatchPromise(Record):
+    """What the batches of a server were to take where it goes."""
+
+    fixed: Quantity
+    """Seconds that any batch takes."""
+
+    each: Quantity
+    """Seconds that one more request of it adds."""
+
+    spare: Quantity
+    """Times as long as that which they may take until the limit is not kept any more."""
+
+
+@value_object
 class Migration(Record):
     """A decision that is being carried out. Written before each step, so that it can be continued after a crash.
 
@@ -84,8 +98,12 @@ class Migration(Record):
     up: Annotated[Count, Field(exclude_if=not_)] = 0
     """Of a server: replicas of `to` that are to be there by now, while requests come to both. Absent: all."""
 
+    batches: BatchPromise | None = None
+    """Of a server: what its batches were to take there. Absent: nothing was predicted."""
+
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
-    """What throughput counts: Samples or Steps. Absent: Samples."""
+    """What throughput counts: Samples or Steps; of a server Requests, of those that share its dollars. Absent:
+    Samples."""
 
     predicted: Estimate | None = None
     """Predicted throughput, units a second. What it was derived from is kept until the old Revision is ended."""
@@ -177,6 +195,12 @@ class Migration(Record):
     def baseline_cost(self) -> float | None:
         """Dollars for a million units before."""
         return measured_cost_per_million(self.baseline, self.source.cost_per_hour)
+
+    @property
+    def predicted_cost(self) -> float | None:
+        """Dollars for a million units, as promised."""
+        rate = None if self.predicted is None else self.predicted.median
+        return measured_cost_per_million(rate, self.target.cost_per_hour)
 
     @property
     def promises(self) -> bool:

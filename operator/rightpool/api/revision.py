@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Final
 
 from pydantic import Field, WithJsonSchema
@@ -55,6 +56,17 @@ class Revision(Record):
 
     chip: str | None = None
     """Key of its chips in the catalog when it was decided on: a pool may get others. Absent: not known."""
+
+    def with_replicas(self, pods: int) -> Revision:
+        """The same with so many pods, each as dear as before; the very object where it has them."""
+        here = self.placement
+        if here.replicas == pods:
+            return self
+        return replace(
+            self,
+            placement=replace(here, chips=here.chips_per_replica * pods, replicas=pods),
+            cost_per_hour=None if self.cost_per_hour is None else self.cost_per_hour / here.replicas * pods,
+        )
 
     @property
     def requested(self) -> tuple[int, int]:

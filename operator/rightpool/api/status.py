@@ -169,6 +169,51 @@ class ColumnsStatus(Record):
     """Percentage of the cost for the same work that the move would save."""
 
 
+MAX_SIDES: Final = 6
+"""Pools of which a server's status tells."""
+
+
+@value_object
+class ServerSide(Record):
+    """What a server would be in one pool, over its recorded week."""
+
+    pool: str
+    """Name of the AcceleratorPool."""
+
+    fixed: Figure
+    """Seconds that any batch takes."""
+
+    each: Figure
+    """Seconds that one more request of it adds."""
+
+    probability: Share
+    """That the limit is kept with so many replicas; with hardly any requests where servable is absent."""
+
+    load: Figure
+    """Requests of a batch at the peak."""
+
+    seen: Figure
+    """The most of them that was seen in a batch."""
+
+    doubt: Figure
+    """Standard deviation of the logarithm of what a batch takes."""
+
+    spare: Figure
+    """Times as long as that which batches may take until the limit is not kept."""
+
+    measured: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether its batches were timed there. Absent: they are predicted."""
+
+    servable: Annotated[Figure, Field(exclude_if=not_)] = 0.0
+    """Requests a second that a replica takes with the limit kept, at the peak. Absent: none."""
+
+    replicas: Annotated[int, Field(exclude_if=not_)] = 0
+    """At the peak of the week, whatever is allowed."""
+
+    hours: Figure | None = None
+    """Hours of a replica for a million of the week's requests. Absent: the limit is not kept."""
+
+
 @value_object
 class ServerStatus(Record):
     """The requests of a server, over up to five minutes, and what its record says of its size. A field that was not
@@ -218,6 +263,9 @@ class ServerStatus(Record):
 
     needed: int | None = None
     """Replicas that the peak takes, whatever `replicas.max` allows."""
+
+    sides: Annotated[tuple[ServerSide, ...], Field(max_length=MAX_SIDES, exclude_if=not_)] = ()
+    """What it would be in each pool, here included: those where it takes the fewest hours."""
 
 
 @value_object

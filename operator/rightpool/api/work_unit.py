@@ -4,10 +4,12 @@ from enum import StrEnum
 
 
 class WorkUnit(StrEnum):
-    """Samples where they are counted, else optimizer steps. Figures in different units are never compared."""
+    """Samples where they are counted, else optimizer steps; of a server requests. Figures in different units are never
+    compared."""
 
     SAMPLES = "Samples"
     STEPS = "Steps"
+    REQUESTS = "Requests"
 
     @property
     def plural(self) -> str:

@@ -83,6 +83,7 @@ from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.select import adaptation_mode
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.premise_texts import premise_text
+from rightpool.reporting.server_status import stored_sizing
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.observe.facts import meta
 
@@ -185,7 +186,9 @@ def _measured(job: Job, stored: StoredJob, pools: Mapping[str, Pool]) -> Job:
     job = job if pool is None else job.released(pool.name, pools)
     profile = recorded_profile(stored)
     diagnosis = recorded_diagnosis(stored, profile, None if pool is None else pool.accelerator)
-    return replace(job, observed=job.observed._replace(profile=profile, diagnosis=diagnosis))
+    server = stored.status.server
+    sizing = None if server is None else stored_sizing(job, server)
+    return replace(job, observed=job.observed._replace(profile=profile, diagnosis=diagnosis, sizing=sizing))
 
 
 def asked_fleet(view: ClusterView, key: JobKey, now: float) -> tuple[StoredJob, Fleet, tuple[str, ...]]:

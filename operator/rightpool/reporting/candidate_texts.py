@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rightpool.api.choices import Objective
-from rightpool.api.wording import dollars, number, place, share
+from rightpool.api.wording import dollars, how_many, number, place, share
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.pool_rejection import PoolNotAllowed
@@ -32,6 +32,10 @@ def predicted(candidate: Candidate) -> str:
     rate = candidate.throughput
     if rate is None:
         return "can't be predicted"
+    if candidate.size is not None:
+        held = f"{how_many(candidate.placement.replicas, 'replica')} keep the limit with {share(candidate.size.chance)}"
+        how = "measured there before" if candidate.origin is Origin.MEASURED_BEFORE else "predicted"
+        return f"{how}: {held}, {_per_million_requests(candidate)}"
     text = f"{number(rate.median)} {candidate.unit.plural}/s"
     if candidate.origin is Origin.MEASURED_BEFORE:
         text += " by what was measured there"
@@ -50,6 +54,8 @@ def measured(current: Candidate) -> str:
     Where a fault throttles the chips: … (throttled at 58%: healthy ones would give 1790).
     """
     rate = current.throughput
+    if current.size is not None:
+        return f"now {how_many(current.placement.replicas, 'replica')}, {_per_million_requests(current)}"
     known = number(rate.median) if rate else "an unknown rate of"
     text = f"now {known} {current.unit.plural}/s"
     if current.cost_per_million is not None:
@@ -58,6 +64,11 @@ def measured(current: Candidate) -> str:
         held = share(rate.median / current.healthy)
         text += f" (throttled at {held}: healthy ones would give {number(current.healthy)})"
     return text
+
+
+def _per_million_requests(candidate: Candidate) -> str:
+    cost = candidate.cost_per_million
+    return "at an unknown price" if cost is None else f"{dollars(cost.median)} per million requests"
 
 
 def _steps(candidate: Candidate) -> str:

@@ -240,6 +240,11 @@ def _uncertain(job: Job, assessment: Assessment, decision: Decision) -> str:
 def _bill(bill: Bill) -> str:
     """Better, and not for long enough."""
     fades = " while prices change as they have" if bill.fades else ""
+    if bill.beside:
+        return (
+            f"a move would bring {dollars(bill.gain)} in {span(bill.horizon)}, and both sides at once cost "
+            f"{dollars(bill.cost)} more, in {span(bill.restart)} there and back"
+        )
     return (
         f"a move would bring {dollars(bill.gain)} in {span(bill.horizon)}{fades}, and its restart costs "
         f"{dollars(bill.cost)}, {span(bill.restart)} of work"

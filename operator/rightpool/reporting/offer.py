@@ -5,6 +5,7 @@ from __future__ import annotations
 from rightpool.api.placement import Placement
 from rightpool.api.status import ProfiledJobStatus, Recommendation
 from rightpool.api.value_object import value_object
+from rightpool.api.work_unit import WorkUnit
 from rightpool.reporting.stored_job import StoredJob
 
 
@@ -29,11 +30,11 @@ def offer_of(stored: StoredJob, status: ProfiledJobStatus) -> Offer | None:
     here = None if status.profile is None else status.profile.throughput
     rate = None if here is None or here[1] is not recommendation.unit else here[0]
     there = None if recommendation.throughput is None else recommendation.throughput.median
-    return Offer(
-        here=ref.placement,
-        recommendation=recommendation,
-        dollars_per_hour=potential_savings(ref.cost_per_hour, rate, recommendation.cost_per_hour, there),
-    )
+    saved = potential_savings(ref.cost_per_hour, rate, recommendation.cost_per_hour, there)
+    share, hourly = recommendation.savings, ref.cost_per_hour
+    if recommendation.unit is WorkUnit.REQUESTS and share is not None and hourly is not None:
+        saved = share * hourly  # for the requests of its week
+    return Offer(here=ref.placement, recommendation=recommendation, dollars_per_hour=saved)
 
 
 def potential_savings(

@@ -237,7 +237,7 @@ class Planner:
         with self._timer.phase("telemetry"):
             jobs = [job.job for job in live.values()]
             parts.windows.refresh(jobs, lambda job, number: parts.store.pods(job.key, number), now)
-            parts.servers.cycle(jobs, now)
+            parts.servers.cycle(jobs, pools, now)
             parts.metrics.telemetry_up.set(parts.windows.up)
         with self._timer.phase("profile"):
             observed = self._observer.observe(live, inventory, now, pools)

@@ -10,10 +10,9 @@ from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.planning.offers.servers.floor import floors, usual_peaks
 from rightpool.planning.offers.servers.sizing import (
     LatencyTarget,
-    ServerOffer,
-    cheapest,
     mean_load,
     sized,
+    why_not_held,
 )
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.server import LoadLine
@@ -21,7 +20,6 @@ from rightpool.profiles.demand import SLOT
 
 DAY = 5760  # windows
 LINE = LoadLine(0.010, 0.001, (1e-3, 1e-3, 0.0), 32.0, 32.0)  # 762 requests/s in full batches
-OFFER = ServerOffer("a", 2.0, LINE)
 TARGET = LatencyTarget(0.080, 0.99)
 
 
@@ -58,47 +56,39 @@ def test_the_usual_peak_knows_its_own_day() -> None:
 
 
 def test_as_few_replicas_hold_as_the_peak_needs() -> None:
-    found = sized(OFFER, daily(2), TARGET)
-    assert found.refusal is None
+    found = sized("a", LINE, daily(2), TARGET)
+    assert found is not None and why_not_held(found, TARGET) is None
     assert 0.6 * LINE.capacity < found.servable < LINE.capacity
     assert found.replicas == math.ceil(usual_peaks(daily(2)).max() / found.servable)
     assert found.chance >= 0.9
     # The floor follows the day: cheaper than the peak's replicas all day.
-    assert found.dollars < found.replicas * 2.0 / 3600 / 2000.0 * 1e6
+    assert found.hours < found.replicas / 3600 / 2000.0 * 1e6
+    assert found.spare > 1.0
 
 
 def test_headroom_and_doubt_cost_replicas() -> None:
-    usual = sized(OFFER, daily(2), TARGET)
-    roomy = sized(OFFER, daily(2), replace(TARGET, headroom=1.5))
-    vague = sized(replace(OFFER, line=replace(LINE, doubt=(0.04, 0.04, 0.0))), daily(2), TARGET)
+    usual = sized("a", LINE, daily(2), TARGET)
+    roomy = sized("a", LINE, daily(2), replace(TARGET, headroom=1.5))
+    vague = sized("a", replace(LINE, doubt=(0.04, 0.04, 0.0)), daily(2), TARGET)
+    assert usual is not None and roomy is not None and vague is not None
     assert roomy.replicas >= math.floor(1.4 * usual.replicas)
     assert vague.servable < usual.servable
 
 
 def test_what_can_not_be_held_says_why() -> None:
     counts = daily(1)
-    assert _reason(counts[:100]) is RejectionReason.DEMAND_UNKNOWN
-    assert _reason(np.full(DAY, np.nan)) is RejectionReason.DEMAND_UNKNOWN
+    assert sized("a", LINE, counts[:100], TARGET) is None
+    assert sized("a", LINE, np.full(DAY, np.nan), TARGET) is None
     assert _reason(counts, replace(TARGET, limit=0.010)) is RejectionReason.TOO_SLOW_ALONE
     assert _reason(counts, replace(TARGET, most=2)) is RejectionReason.LATENCY_NOT_HELD
-    unseen = replace(OFFER, line=replace(LINE, seen=2.0))
-    found = sized(unseen, counts, TARGET)
-    assert found.refusal is not None
-    assert found.refusal.reason is RejectionReason.LOAD_EXTRAPOLATED
+    assert _reason(counts, line=replace(LINE, seen=2.0)) is RejectionReason.LOAD_EXTRAPOLATED
 
 
-def _reason(counts: Floats, target: LatencyTarget = TARGET) -> RejectionReason | None:
-    refusal = sized(OFFER, counts, target).refusal
-    return None if refusal is None else refusal.reason
-
-
-def test_the_cheapest_that_holds_is_taken() -> None:
-    counts = daily(1)
-    dear, slow = ServerOffer("dear", 4.0, LINE), ServerOffer("slow", 0.1, replace(LINE, fixed=0.2))
-    found = cheapest([sized(one, counts, TARGET) for one in (dear, OFFER, slow)])
+def _reason(counts: Floats, target: LatencyTarget = TARGET, line: LoadLine = LINE) -> RejectionReason | None:
+    found = sized("a", line, counts, target)
     assert found is not None
-    assert found.offer.pool == "a"
-    assert cheapest([sized(slow, counts, TARGET)]) is None
+    why = why_not_held(found, target)
+    return None if why is None else why.reason
 
 
 @pytest.mark.parametrize(("rate", "load"), [(1.0, 1.0), (500.0, 10.0), (2000.0, 32.0)])

@@ -84,7 +84,7 @@ class Operator:
         self.pods = [pod("a"), pod("b", ready=False), pod("c", deleting=True), pod("d", ip=None)]
 
     def cycle(self, now: float, *jobs: Job) -> None:
-        self.feed.cycle(jobs, now)
+        self.feed.cycle(jobs, {}, now)
         reading = self.feed._reading
         eventually(lambda: reading is None or reading.done())
 

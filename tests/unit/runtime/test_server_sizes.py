@@ -52,17 +52,17 @@ class Fleet:
         self.records.cycle(self.jobs.keys(), {}, NOW)
         draw = np.random.default_rng(2)
         for job in jobs:
-            record, place = self.records.of(job.key), place_of(job)
-            assert record is not None and place is not None
+            record, ref = self.records.of(job.key), job.state.revision
+            assert record is not None and ref is not None
             first = round(NOW / 15.0) - round(hours * 240)
             counts = draw.poisson(15.0 * 900.0, round(hours * 240))
             record.fill(Demanded.REQUESTS, {first + index: float(count) for index, count in enumerate(counts)})
             for load in (1.0, 2.0, 4.0, 8.0) * 20:
-                record.loads.extend(batches(load, 2000.0), place, "hash")
+                record.loads.extend(batches(load, 2000.0), place_of(ref), "hash")
         self.sizes = ServerSizes(self.records)
 
     def cycle(self, now: float) -> None:
-        self.sizes.cycle(self.jobs, now)
+        self.sizes.cycle(self.jobs, {}, now)
         running = self.sizes._running
         eventually(lambda: running is None or running.done())
 
@@ -145,9 +145,9 @@ def test_what_is_read_of_a_server_is_remembered_where_it_runs() -> None:
     operator.reader.counts = window.counts
     for second in range(0, 90, 15):
         operator.cycle(NOW + second, job)
-    record, place = operator.records.of(JobKey(*job.key)), place_of(job)
-    assert record is not None and place is not None
-    points = record.loads.at(place)
+    record, ref = operator.records.of(JobKey(*job.key)), job.state.revision
+    assert record is not None and ref is not None
+    points = record.loads.at(place_of(ref))
     assert points is not None
     assert points.load.tolist() == [4.0]
     sizing = operator.feed.seen(job).sizing

@@ -298,6 +298,8 @@ def parallelism_of(job: Job) -> Parallelism:
 
 def unit_of(job: Job) -> WorkUnit:
     """What the job's throughput counts where it runs now; samples where nothing was measured."""
+    if job.spec.workload.server is not None:
+        return WorkUnit.REQUESTS
     return WorkUnit.SAMPLES if job.observed.profile is None else job.observed.profile.unit
 
 

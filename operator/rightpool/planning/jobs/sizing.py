@@ -29,6 +29,46 @@ class Servable:
     """Probability that it is kept with `at_least`, or with hardly any requests where that is 0."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlaceSize:
+    """What a server would be in one pool over its recorded week."""
+
+    pool: str
+    """Name of the AcceleratorPool."""
+    measured: bool
+    """Whether its batches were timed there; else they are predicted."""
+    fixed: float
+    """Seconds that any batch takes."""
+    each: float
+    """Seconds that one more request of it adds."""
+    servable: float
+    """Requests a second of a replica at the peak, with the limit kept surely enough; 0 where it never is."""
+    chance: float
+    """Probability that the limit is kept, with as many replicas as the week's peaks take, or with hardly any requests
+    where `servable` is 0."""
+    replicas: int
+    """At the peak of the week, whatever is allowed; 0 where `servable` is."""
+    load: float
+    """Requests of a batch then."""
+    seen: float
+    """The highest load that was seen anywhere; 0 where none was."""
+    hours: float
+    """Hours of a replica for each million of the week's requests."""
+    doubt: float
+    """Standard deviation of the log of what a batch takes."""
+    spare: float = 1.0
+    """Times as long as that which batches may take until the limit is not kept any more."""
+
+    @property
+    def alone(self) -> float:
+        """Seconds of one request by itself."""
+        return self.fixed + self.each
+
+    def needed(self, peak: float) -> int | None:
+        """Replicas for a peak, requests a second; None where no number does."""
+        return max(math.ceil(peak / self.servable), 1) if self.servable > 0.0 else None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sizing:
     """Made anew each quarter of an hour, and the very object of before while it says the same."""
@@ -48,6 +88,12 @@ class Sizing:
     """Seconds of its batches; None where the server does not tell them, or nothing was seen."""
     servable: Servable | None = None
     """None while that is not known."""
+    places: tuple[PlaceSize, ...] = ()
+    """What it would be in each pool whose chips are known, here included; empty while that is not known."""
+
+    def at(self, pool: str) -> PlaceSize | None:
+        """In one pool; None where that is not known."""
+        return next((one for one in self.places if one.pool == pool), None)
 
     @property
     def too_slow(self) -> bool:
@@ -74,8 +120,8 @@ class Sizing:
     def same_as(self, other: Sizing) -> bool:
         """Whether both say the same, but for what never matters."""
         return (
-            (self.target, self.place, self.servable, self.week)
-            == (other.target, other.place, other.servable, other.week)
+            (self.target, self.place, self.servable, self.places, self.week)
+            == (other.target, other.place, other.servable, other.places, other.week)
             and _near(self.peak, other.peak)
             and (self.line is None) == (other.line is None)
             and round(self.recorded / 3600.0) == round(other.recorded / 3600.0)

@@ -23,7 +23,7 @@ WORST_HOUR: Final = 3.0
 """Times the share that may be late over a week, may be in an hour: where nothing beside it shows what the hour is
 like."""
 FEWEST_BLOCKS: Final = 3
-"""Fewer do not tell how long batches take: the first ones warm up."""
+"""Fewer are no step: the first requests of a replica may be slow, and late ones are counted when they are answered."""
 BLOCK_SD: Final = 0.05
 """How far the mean of a block's batches is off, as the standard deviation of a log."""
 SURE_Z: Final = 2.33

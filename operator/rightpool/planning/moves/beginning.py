@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
-from rightpool.api.migration import Migration, Phase
+from rightpool.api.migration import BatchPromise, Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.ending import end_migration, with_avoided
 from rightpool.planning.moves.handovers import handover_of
+from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision
 from rightpool.planning.offers.evidence import SourceNotHeld
 
@@ -56,6 +57,7 @@ def with_decision(job: Job, assessment: Assessment, now: float, why: Why) -> Job
         useful=decision.candidate.useful / (1.0 if current is None else current.useful),
         healthy_baseline=None if current is None else current.healthy,
         without_return=_without_return(decision),
+        batches=_batches(decision.candidate),
     )
     return job.with_state(replace(job.state, migration=migration, decisions=number))
 
@@ -92,6 +94,11 @@ def begin(job: Job, migration: Migration, assessment: Assessment | None, edited:
     if job.awaits_approval or waits:
         return job
     return handover_of(job).begin(job, replace(migration, last_rate=job.observed.last_rate), now)
+
+
+def _batches(candidate: Candidate) -> BatchPromise | None:
+    size = candidate.size
+    return None if size is None else BatchPromise(size.fixed, size.each, size.spare)
 
 
 def _without_return(decision: Decision) -> Reason | None:

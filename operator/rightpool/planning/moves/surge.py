@@ -20,24 +20,30 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.judge.traffic import Answered, TrafficBlock, TrafficComparison, TrafficVerdict, judge_traffic
+from rightpool.planning.judge.traffic import (
+    FEWEST_BLOCKS,
+    Answered,
+    TrafficBlock,
+    TrafficComparison,
+    TrafficVerdict,
+    judge_traffic,
+    slowed,
+)
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
 from rightpool.planning.moves.setback import NotRunning, StoppedAnswering
 from rightpool.planning.moves.shares import first_share, next_share
-from rightpool.planning.moves.traffic_texts import traffic_text
+from rightpool.planning.moves.traffic_texts import slow_text, traffic_text
 from rightpool.planning.offers.targets.registry import yardstick_of
+from rightpool.planning.work.server import HELD_WINDOWS, pods_at
+from rightpool.profiles.loads import batch_of
 from rightpool.profiles.served import RequestCounter, ServedWindow
 
 LONGEST_SURGE_SECONDS: Final = 1800.0
 """How long a target that nobody has asked for may keep chips without answering."""
 LONGEST_JUDGED_SECONDS: Final = 86_400.0
 """How long requests are waited for that show whether a move keeps the limit."""
-HELD_WINDOWS: Final = 12
-"""Windows for which what is left runs on without requests: an hour, as long as windows are five minutes."""
-FEWEST_BLOCKS: Final = 2
-"""Of a step: the first requests of a replica may be slow, and late ones are counted when they are answered."""
 FAILING: Final = 0.001
 """Share of requests that may fail."""
 _EARLY: Final = 1.0  # seconds by which a reading may be dated before the write that it follows
@@ -64,10 +70,12 @@ class Surge(Handover):
         if migration.phase is not Phase.SURGING and state.running == 0:
             text = StoppedAnswering(state.failure or state.why_not_running).text()
             return _back(job, migration, Reason.ERRORS_ROSE, text, now)
+        if migration.phase is Phase.HOLDING:
+            return _judging(job, _grown(job, migration), now)  # a replica that starts anew is no reason to go back
         if not there:
             return _waiting(job, migration, now)
-        if migration.phase is not Phase.SURGING:
-            return _judging(job, migration, now)
+        if migration.phase is Phase.SHARING:
+            return _judging(job, _grown(job, migration), now)
         migration = replace(migration, target=replace(migration.target, since=now), running_at=now)
         return with_phase(job, migration, Phase.SHARING, now) if judges else _arrived(job, migration, now)
 
@@ -91,10 +99,7 @@ class Surge(Handover):
 def _up(migration: Migration) -> Revision:
     """The target with the replicas that are to be there by now."""
     target, up = migration.target, migration.up
-    place = target.placement
-    if up in (0, place.replicas):
-        return target
-    return replace(target, placement=replace(place, chips=place.chips_per_replica * up, replicas=up))
+    return target if up in (0, target.placement.replicas) else target.with_replicas(up)
 
 
 def _is_judged(job: Job, migration: Migration) -> bool:
@@ -117,6 +122,25 @@ def _waiting(job: Job, migration: Migration, now: float) -> Job:
     return end_migration(job, replace(migration, message=text), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
 
 
+def _grown(job: Job, migration: Migration) -> Migration:
+    """With as many replicas at the target as its peak takes by now, if these are more than were planned."""
+    here = migration.target.placement
+    wanted = pods_at(job, here.pool, here.replicas) if migration.promises else here.replicas
+    return migration if wanted <= here.replicas else replace(migration, target=migration.target.with_replicas(wanted))
+
+
+def _longer(job: Job, migration: Migration) -> list[float]:
+    """Logs of what batches at the target took ÷ what was promised at the same load, of each block since it answers."""
+    promise, found = migration.batches, []
+    if promise is None:
+        return []
+    for mine, _ in job.observed.sides:
+        load, seconds = batch_of(mine)
+        if seconds is not None and seconds > 0.0:
+            found.append(math.log(seconds / (promise.fixed + promise.each * load)))
+    return found
+
+
 def _judging(job: Job, migration: Migration, now: float) -> Job:
     """What requests say that both sides have answered since this step began."""
     blocks = _blocks(job, migration)
@@ -124,6 +148,9 @@ def _judging(job: Job, migration: Migration, now: float) -> Job:
     found = judge_traffic(blocks, None if target is None else 1.0 - target.percentile.share, FAILING)
     text = traffic_text(found, target)
     migration = replace(migration, message=text) if blocks else migration
+    longer = _longer(job, migration)
+    if not found.verdict.undoes and migration.batches is not None and slowed(longer, migration.batches.spare):
+        return _back(job, migration, Reason.TOO_LATE, slow_text(longer, migration.batches.spare), now)
     if found.verdict.undoes:
         failing = found.verdict is TrafficVerdict.FAILING
         return _back(job, migration, Reason.ERRORS_ROSE if failing else Reason.TOO_LATE, text, now)

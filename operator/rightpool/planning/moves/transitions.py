@@ -19,6 +19,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.revision import Revision
 from rightpool.api.variation import Variation
 from rightpool.planning.books.accounting import accounted, finished
 from rightpool.planning.jobs.contradiction import contradiction
@@ -38,6 +39,7 @@ from rightpool.planning.moves.trace import abandoned, with_trace
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.readiness import COMPLETED
 from rightpool.planning.work.registry import work_of
+from rightpool.planning.work.server import pods_at
 from rightpool.profiles.steadiness import worth_keeping
 
 if TYPE_CHECKING:
@@ -151,23 +153,28 @@ def _running(job: Job, now: float) -> Job:
 
 
 def _sized(job: Job, now: float) -> Job:
-    """The job with as many pods as its work wants now, of a kind whose number changes without a new Revision."""
-    ref, pods, workload = job.state.revision, work_of(job.spec).size(job, now), job.spec.workload
+    """The job with as many pods as its work wants now, of a kind whose number changes without a new Revision; and where
+    it is to go, as long as that has not begun."""
+    ref, pods, migration = job.state.revision, work_of(job.spec).size(job, now), job.state.migration
     if ref is None or pods is None:
         return job
-    here = ref.placement
-    asked = (here.chips_per_replica * workload.replicas, workload.replicas)
-    if here.replicas == pods and ref.requested == asked:
+    here = _asked(ref.with_replicas(pods), job)
+    if migration is not None and migration.promises:
+        there = migration.target
+        there = _asked(there.with_replicas(pods_at(job, there.placement.pool, there.placement.replicas)), job)
+        if (here, there) != (migration.source, migration.target):
+            migration = replace(migration, source=here, target=there)
+    if here == ref and migration is job.state.migration:
         return job
-    each = None if ref.cost_per_hour is None else ref.cost_per_hour / here.replicas
-    ref = replace(
-        ref,
-        placement=replace(here, chips=here.chips_per_replica * pods, replicas=pods),
-        requested_chips=asked[0],
-        requested_replicas=asked[1],
-        cost_per_hour=None if each is None else each * pods,
-    )
-    return job.with_state(replace(job.state, revision=ref))
+    return job.with_state(replace(job.state, revision=here, migration=migration))
+
+
+def _asked(ref: Revision, job: Job) -> Revision:
+    replicas = job.spec.workload.replicas
+    chips = ref.placement.chips_per_replica * replicas
+    if ref.requested == (chips, replicas):
+        return ref
+    return replace(ref, requested_chips=chips, requested_replicas=replicas)
 
 
 def _allowed(job: Job, assessment: Assessment) -> Job:

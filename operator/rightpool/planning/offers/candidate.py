@@ -4,6 +4,7 @@ from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit
+from rightpool.planning.jobs.sizing import PlaceSize
 from rightpool.planning.offers.flops import PeakExceeded
 from rightpool.planning.offers.rejection import Rejection
 from rightpool.prediction.predictor import Origin
@@ -41,6 +42,8 @@ class Candidate:
     """None means eligible."""
     origin: Origin = Origin.PREDICTED
     """Where throughput is from."""
+    size: PlaceSize | None = None
+    """Of a server: what it would be there. Its throughput is then the requests a second that share its dollars."""
     unit: WorkUnit = WorkUnit.SAMPLES
     """What throughput and cost_per_million count."""
     vendor: str | None = None

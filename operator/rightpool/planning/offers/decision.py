@@ -65,6 +65,8 @@ REASONS: Final = {
             Reason.PARTIAL_TELEMETRY,
             Reason.SHARED_CHIP,
             Reason.SERVER_STAYS,
+            Reason.DEMAND_RECORD_SHORT,
+            Reason.BATCHES_UNSEEN,
             Reason.PRICE_UNKNOWN,
             # Under way
             Reason.MOVING,

@@ -43,11 +43,13 @@ from rightpool.planning.offers.readiness import (
 from rightpool.planning.offers.register import NONE, Register
 from rightpool.planning.offers.rejection import Avoided, Gap, NotMeasured, Rejection
 from rightpool.planning.offers.running import evaluate_running
+from rightpool.planning.offers.servers.evaluated import ServerOffers, SizedServer, as_offers, server_offers
 from rightpool.planning.offers.shape import Shape, Terms
 from rightpool.planning.offers.start_order import Start, start_order
 from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.planning.work.fading import faded
 from rightpool.planning.work.outlook import good_until
+from rightpool.planning.work.registry import work_of
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Predictor
 
@@ -104,6 +106,8 @@ class _Part:
     start: _Start = (NO_OFFERS, (), ())
     shown: bool = False
     disallowed: Rejection | None = None
+    served: ServerOffers | None = None
+    """Set where the job is a server whose record says what it would be elsewhere."""
 
 
 @dataclass(slots=True)
@@ -166,6 +170,8 @@ class _Evaluating:
                     number=number,
                 )
                 number += 1
+            elif part.served is not None:
+                found[job.key] = self._sized_server(evaluation, part.job, part.served, until)
             else:
                 offers, wanted, places = part.start
                 rows, why = range(len(offers.option)), part.disallowed
@@ -173,6 +179,22 @@ class _Evaluating:
                     evaluation, job, part.intent, until, part.decision, offers, rows, wanted, places, part.shown, why
                 )
         return found
+
+    def _sized_server(self, evaluation: Evaluation, job: Job, served: ServerOffers, until: float) -> SizedServer:
+        """By what its record says."""
+        return SizedServer(
+            evaluation,
+            job,
+            served.intent,
+            until,
+            served.decision,
+            as_offers(served, self.register),
+            range(len(served.sides)),
+            served.wanted,
+            tuple(served.sides[number].placement for number in served.wanted),
+            hour=served.here.hourly or 0.0,
+            found=served,
+        )
 
     def failed(self, job: Job, error: Exception) -> Evaluated:
         """Of a job that can't be evaluated."""
@@ -198,6 +220,8 @@ class _Evaluating:
         if job.state.migration is None and resized_or_edited(job) and not self._as_it_is(job, shape):
             return self._without_measurements(job, shape, Intent.UPDATE)
         gap = measurement_gap(job, fleet.telemetry)
+        if gap is None and not work_of(job.spec).profiled:
+            return self._served(job, shape)
         if gap is None and (job.state.migration is not None or comparable_elsewhere(job)):
             return _Part(job, shape)
         if gap is not None and job.state.migration is not None:
@@ -214,6 +238,15 @@ class _Evaluating:
                 return part
         hold = Decision(Action.HOLD, gap.reason, evidence=gap)
         return _Part(job, decision=hold, start=self._unmeasured(job, shape, gap), shown=True)
+
+    def _served(self, job: Job, shape: Shape) -> _Part:
+        """Of a server whose record says what it would be elsewhere."""
+        why = forbidden(job, shape, self.fleet.pools)
+        served = server_offers(job, shape, self.register, why)
+        if why is not None and not served.wanted:  # it has to go, wherever there is room
+            part = self._without_measurements(job, shape, Intent.LEAVE)
+            return replace(part, shown=True, disallowed=why)
+        return _Part(job, served=served)
 
     def _without_pool(self, job: Job, shape: Shape) -> _Part:
         """Of a job whose pool is not there. What runs is left alone; what can't start is started elsewhere."""

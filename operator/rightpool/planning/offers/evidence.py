@@ -102,6 +102,8 @@ class Bill:
     """Seconds that the gain is counted for."""
     fades: bool = False
     """Whether it is less than the saving of now, since prices there, or where the job is, do not last for so long."""
+    beside: bool = False
+    """Whether nothing is stopped, and the cost is that of both sides while requests are shared."""
 
 
 @value_object

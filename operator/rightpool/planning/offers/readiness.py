@@ -86,9 +86,10 @@ def measurement_gap(job: Job, telemetry: bool) -> Gap | None:
         return Gap(Reason.CRASH_LOOP)
     if revision.since is None:
         return Gap(Reason.STARTING, blocked=child.blocked)
-    stays = work_of(job.spec).unplanned()
-    if stays is not None:
-        return Gap(stays)
+    work = work_of(job.spec)
+    stays = work.unplanned(job)
+    if stays is not None or not work.profiled:
+        return None if stays is None else Gap(stays)
     if not telemetry:
         return Gap(Reason.TELEMETRY_UNAVAILABLE)
     if profile is None or profile.steadiness is Steadiness.ABSENT:

@@ -46,7 +46,6 @@ class RejectionReason(StrEnum):
     SCALING = "MinScalingEfficiency"
     FLOPS_UTILIZATION = "MinModelFlopsUtilization"
     NOT_PREDICTABLE = "NotPredictable"  # no Profile yet, or a field that the prediction needs is missing
-    DEMAND_UNKNOWN = "DemandUnknown"  # of a server: less than an hour of requests is recorded
     TOO_SLOW_ALONE = "TooSlowAlone"  # of a server: one request by itself takes longer than the limit
     LATENCY_NOT_HELD = "LatencyNotHeld"  # of a server: no number of replicas keeps the limit surely enough
     LOAD_EXTRAPOLATED = "LoadExtrapolated"  # of a server: more at once than 1.5 times what was seen
@@ -252,7 +251,9 @@ _GAPS: Final = {
     Reason.NO_TELEMETRY: "nothing was heard from the pods since they started",
     Reason.STALE_TELEMETRY: "the newest measurement is too old to decide on",
     Reason.SHARED_CHIP: "processes of others work on a chip of the job; condition Profiled says how much",
-    Reason.SERVER_STAYS: "what a server serves on other chips is not predicted: it stays where its user has it",
+    Reason.SERVER_STAYS: "without targets.latency and workload.server.metrics nothing tells what other chips would do",
+    Reason.DEMAND_RECORD_SHORT: "an hour of its requests is to be recorded, and put through the chips of other pools",
+    Reason.BATCHES_UNSEEN: "its metrics do not tell how long its batches take, and so not what other chips would do",
     Reason.PARTIAL_TELEMETRY: "throughput is not measured; condition Profiled says why",
 }
 

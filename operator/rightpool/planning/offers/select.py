@@ -99,7 +99,14 @@ def _withdrawn(job: Job, evaluated: Evaluated, crowded: Sequence[int]) -> bool:
     if job.awaits_approval:
         crowded = ()  # it has been promised nothing until then
     target = migration.target.placement
-    return all(entry in crowded or evaluated.placement(entry) != target for entry in evaluated.wanted)
+    scales = work_of(job.spec).scales
+    there = (evaluated.placement(entry) for entry in evaluated.wanted if entry not in crowded)
+    return not any(_is_there(place, target, scales) for place in there)
+
+
+def _is_there(place: Placement, target: Placement, scales: bool) -> bool:
+    """scales: whether how many pods it has changes meanwhile."""
+    return place == target or (scales and (place.pool, place.capacity) == (target.pool, target.capacity))
 
 
 def _under_way(job: Job) -> Decision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from rightpool.api.choices import CheckpointMode
 from rightpool.api.conditions import Reason
@@ -16,12 +16,16 @@ from rightpool.planning.judge.series import RateSeries
 from rightpool.planning.work.work import Activity, Extent, Work
 from rightpool.profiles.profile import Profile
 
+HELD_WINDOWS: Final = 12
+"""Windows for which what a move leaves runs on without requests: an hour, as long as windows are five minutes."""
+
 
 class Answering(Work):
     """What comes in is answered. How much that is says nothing of what the chips could do."""
 
     one_writer: ClassVar[bool] = False
     scales: ClassVar[bool] = True
+    profiled: ClassVar[bool] = False
 
     def does(self, spec: ProfiledJobSpec) -> bool:
         """Where its workload is a server."""
@@ -45,9 +49,16 @@ class Answering(Work):
             needed = server.scale.min  # too little is recorded
         return min(max(here if needed is None else needed, server.scale.min), server.scale.most)
 
-    def unplanned(self) -> Reason | None:
-        """What it serves on other chips is not predicted."""
-        return Reason.SERVER_STAYS
+    def unplanned(self, job: Job) -> Reason | None:
+        """What it would serve elsewhere follows from its requests, its batches and its limit."""
+        server, sizing = job.spec.workload.server, job.observed.sizing
+        if server is None or server.metrics is None or job.spec.targets.latency is None:
+            return Reason.SERVER_STAYS
+        if sizing is not None and sizing.peak is not None and sizing.line is None and not sizing.places:
+            return Reason.BATCHES_UNSEEN
+        ref = job.state.revision
+        known = sizing is not None and ref is not None and sizing.at(ref.placement.pool) is not None
+        return None if known else Reason.DEMAND_RECORD_SHORT
 
     def has_ended(self, child: RevisionState) -> bool:
         """Never."""
@@ -58,8 +69,8 @@ class Answering(Work):
         return math.inf
 
     def lacking(self, job: Job, profile: Profile) -> Reason | None:
-        """It stays whatever is measured."""
-        return self.unplanned()
+        """No Profile is asked."""
+        return None
 
     # --- what a stop costs -------------------------------------------------------------------------------------------
 
@@ -84,9 +95,25 @@ class Answering(Work):
     def measured(
         self, migration: Migration, profile: Profile, variation: Variation | None, window: float
     ) -> RateSeries | None:
-        """No move of it is judged."""
+        """Its moves are judged by its requests."""
         return None
 
     def activity(self, migration: Migration, profile: Profile | None) -> Activity:
         """As above."""
         return Activity.UNSEEN
+
+
+def pods_at(job: Job, pool: str, here: int) -> int:
+    """Replicas that the peak takes in a pool, between those that are allowed; as many as there are where nothing
+    tells. here: how many there are."""
+    server, sizing = job.spec.workload.server, job.observed.sizing
+    if server is None or sizing is None or sizing.peak is None:
+        return here
+    size = sizing.at(pool)
+    needed = None if size is None else size.needed(sizing.peak)
+    return min(max(here if needed is None else needed, server.scale.min), server.scale.most)
+
+
+def beside_seconds(job: Job) -> float:
+    """How long a move pays for both sides, both ways: it may have to come back."""
+    return 2.0 * HELD_WINDOWS * job.spec.profiling.window.total_seconds()

@@ -53,6 +53,9 @@ class Work(ABC):
     scales: ClassVar[bool] = False
     """Whether the number of its pods changes without a new Revision."""
 
+    profiled: ClassVar[bool] = True
+    """Whether a Profile says what it would do elsewhere."""
+
     @abstractmethod
     def does(self, spec: ProfiledJobSpec) -> bool:
         """Whether this is what such a job does."""
@@ -67,8 +70,8 @@ class Work(ABC):
         """How many pods its Revision is to have now, where that changes without a new one; None where it does not."""
         return None
 
-    def unplanned(self) -> Reason | None:
-        """Why it stays where it is whatever is measured; None where measurements decide."""
+    def unplanned(self, job: Job) -> Reason | None:
+        """Why it stays where it is whatever a Profile says; None where measurements decide."""
         return None
 
     @abstractmethod

@@ -13,6 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from rightpool.api.migration import Migration, Phase
+from rightpool.api.revision import Revision
+from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_window import observed_revision
 from rightpool.planning.jobs.sizing import Sizing
@@ -111,7 +113,7 @@ class ServerFeed:
         last = self._last.get(job.key)
         return None if last is None or last.answers.revision != observed_revision(job) else last.answers
 
-    def cycle(self, jobs: Iterable[Job], now: float) -> None:
+    def cycle(self, jobs: Iterable[Job], pools: Mapping[str, Pool], now: float) -> None:
         """Take what a finished read has brought, and start the next one."""
         servers = {job.key: job for job in jobs if job.spec.workload.server is not None}
         reading = self._collect()
@@ -120,7 +122,8 @@ class ServerFeed:
         self._take_sides(servers, reading.windows)
         self._records.cycle(servers.keys(), _demanded(servers, known), now)
         self._remember_loads(servers, known)
-        self._sizes.cycle({key: job for key, job in servers.items() if job.spec.targets.latency is not None}, now)
+        targeted = {key: job for key, job in servers.items() if job.spec.targets.latency is not None}
+        self._sizes.cycle(targeted, pools, now)
         self._ask_past(reading.dialects, now)
         if self._reading is None and now - self._read_at >= _EARLY * READ_SECONDS:
             targets = [
@@ -195,9 +198,9 @@ class ServerFeed:
         for key, window in windows.items():
             job = servers.get(JobKey(*key[:2]))
             record = None if job is None else self._records.of(job.key)
-            ref, place = (None, None) if job is None else (job.state.revision, place_of(job))
-            if record is not None and ref is not None and place is not None and ref.revision == key.revision:
-                record.loads.extend(window, place, ref.workload_hash)
+            for ref in () if job is None or record is None else _answering_refs(job):
+                if ref.revision == key.revision and record is not None:
+                    record.loads.extend(window, place_of(ref), ref.workload_hash)
 
     def _ask_past(self, dialects: Mapping[RevisionKey, ServerDialect], now: float) -> None:
         waiting = {one.key for one in self._asked}
@@ -246,12 +249,17 @@ def _shared(job: Job) -> Migration | None:
     return migration if migration is not None and migration.phase in _SHARED else None
 
 
-def _answering(job: Job) -> tuple[int, ...]:
-    """Numbers of the Revisions whose pages are read."""
-    number, migration = observed_revision(job), _shared(job)
-    if number is None:
+def _answering_refs(job: Job) -> tuple[Revision, ...]:
+    """The Revisions whose pages are read."""
+    ref, migration = job.state.revision, _shared(job)
+    if ref is None or observed_revision(job) is None:
         return ()
-    return (number,) if migration is None else (number, migration.target.revision)
+    return (ref,) if migration is None else (ref, migration.target)
+
+
+def _answering(job: Job) -> tuple[int, ...]:
+    """Their numbers."""
+    return tuple(ref.revision for ref in _answering_refs(job))
 
 
 def _demanded(servers: Mapping[JobKey, Job], windows: Mapping[RevisionKey, ServedWindow]) -> dict[JobKey, ServedWindow]:

@@ -14,18 +14,22 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from rightpool.api.latency import Percentile
+from rightpool.api.revision import Revision
+from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.offers.servers.floor import HELD
+from rightpool.planning.offers.servers.places import PoolChip, with_places
 from rightpool.planning.offers.servers.recorded import outdated, recorded_sizing, with_servable
+from rightpool.planning.offers.servers.sizing import LatencyTarget
 from rightpool.prediction.columns import Floats
 from rightpool.profiles.loads import Points
 from rightpool.runtime.act.demand_records import DemandRecords
 
 AT_ONCE: Final = 40
 """Servers looked at in one cycle."""
-REPLAYED: Final = 3
-"""Of these, how many of which records are replayed."""
+REPLAYED: Final = 1
+"""Of these, how many of which records are replayed: for each kind of chips, which takes seconds in all."""
 _OFTEN: Final = 0.25  # of what is recorded, as a share: as much more of it is reason to replay
 _RARELY: Final = 6 * 3600.0  # seconds
 
@@ -42,6 +46,10 @@ class _Known(NamedTuple):
     """By which it was replayed last."""
     replayed_at: float
     """Unix seconds."""
+    pools: tuple[PoolChip, ...]
+    """For which."""
+    timed: frozenset[str]
+    """Pools in which its batches had been timed then."""
 
 
 class _Due(NamedTuple):
@@ -50,10 +58,20 @@ class _Due(NamedTuple):
     key: JobKey
     slot: int
     counts: Floats
-    points: Points | None
+    points: Mapping[str, Points]
+    """By pool: what its batches took there."""
     target: Percentile
+    limit: LatencyTarget
+    here: str
+    """The pool where it is."""
     place: str
+    pools: tuple[PoolChip, ...]
     before: _Known | None
+
+    @property
+    def timed(self) -> frozenset[str]:
+        """Pools in which its batches were timed."""
+        return frozenset(self.points)
 
 
 class ServerSizes:
@@ -78,7 +96,7 @@ class ServerSizes:
         known, target = self._known.get(job.key), percentile_of(job)
         return known.sizing if known is not None and known.sizing.target == target else None
 
-    def cycle(self, servers: Mapping[JobKey, Job], now: float) -> None:
+    def cycle(self, servers: Mapping[JobKey, Job], pools: Mapping[str, Pool], now: float) -> None:
         """Take what was found, and look at those that are due."""
         if self._running is not None and self._running.done():
             try:
@@ -89,7 +107,8 @@ class ServerSizes:
         for key in self._known.keys() - servers.keys():
             del self._known[key]
         if self._running is None:
-            due = [one for job in self._next(servers.values(), now) if (one := self._due(job, now)) is not None]
+            chips = tuple(PoolChip(name, pool.believed(now).accelerator) for name, pool in sorted(pools.items()))
+            due = [one for job in self._next(servers.values(), now) if (one := self._due(job, chips, now)) is not None]
             if due:
                 self._running = self._thread.submit(_looked_at, due, now)
 
@@ -102,12 +121,17 @@ class ServerSizes:
                 waiting.append((-math.inf if known is None else known.slot, job.key, job))
         return [job for _, _, job in sorted(waiting, key=lambda one: one[:2])[:AT_ONCE]]
 
-    def _due(self, job: Job, now: float) -> _Due | None:
-        record, target, place = self._records.of(job.key), percentile_of(job), place_of(job)
-        if record is None or target is None or place is None:
+    def _due(self, job: Job, pools: tuple[PoolChip, ...], now: float) -> _Due | None:
+        record, target, ref = self._records.of(job.key), percentile_of(job), job.state.revision
+        server = job.spec.workload.server
+        if record is None or target is None or ref is None or server is None:
             return None
-        counts, points = record.counts(now), record.loads.at(place)
-        return _Due(job.key, _slot(job, now), counts, points, target, place, self._known.get(job.key))
+        here, each = ref.placement.pool, ref.placement.chips_per_replica
+        names = (here, *(pool.name for pool in pools))
+        points = {name: found for name in names if (found := record.loads.at(f"{name}/{each}")) is not None}
+        limit = LatencyTarget(target.seconds, target.share, 1.0, server.scale.min)
+        slot, counts, known = _slot(job, now), record.counts(now), self._known.get(job.key)
+        return _Due(job.key, slot, counts, points, target, limit, here, place_of(ref), pools, known)
 
 
 def percentile_of(job: Job) -> Percentile | None:
@@ -116,10 +140,9 @@ def percentile_of(job: Job) -> Percentile | None:
     return None if latency is None or job.spec.workload.server is None else latency.percentile
 
 
-def place_of(job: Job) -> str | None:
-    """Where it runs, as `Loads` names it; None before it was placed."""
-    ref = job.state.revision
-    return None if ref is None else f"{ref.placement.pool}/{ref.placement.chips_per_replica}"
+def place_of(ref: Revision) -> str:
+    """Where it runs, as `Loads` names it."""
+    return f"{ref.placement.pool}/{ref.placement.chips_per_replica}"
 
 
 def _slot(job: Job, now: float) -> int:
@@ -129,21 +152,24 @@ def _slot(job: Job, now: float) -> int:
 def _looked_at(due: list[_Due], now: float) -> Mapping[JobKey, _Known]:
     found, replayed = {}, 0
     for one in due:
-        sizing, before = recorded_sizing(one.counts, one.points, one.target, one.place, now), one.before
+        sizing = recorded_sizing(one.counts, one.points.get(one.here), one.target, one.place, now)
+        before = one.before
         if before is not None and not outdated(sizing, before.basis):
-            sizing = replace(sizing, servable=before.basis.servable)
+            sizing = replace(sizing, servable=before.basis.servable, places=before.basis.places)
             again = now - before.replayed_at >= min(_OFTEN * sizing.recorded, _RARELY)
+            again = again or (before.pools, before.timed) != (one.pools, one.timed)
         else:
             again = sizing.peak is not None and sizing.line is not None
-        slot, basis, at = one.slot, sizing, now
+        slot, basis, at, pools, timed = one.slot, sizing, now, one.pools, one.timed
         if before is not None:
-            basis, at = before.basis, before.replayed_at
+            basis, at, pools, timed = before.basis, before.replayed_at, before.pools, before.timed
         if again and replayed < REPLAYED:
-            sizing = basis = with_servable(sizing, one.counts)
-            replayed, at = replayed + 1, now
+            sizing = with_servable(sizing, one.counts)
+            sizing = basis = with_places(sizing, one.here, one.pools, one.points.get, one.counts, one.limit)
+            replayed, at, pools, timed = replayed + 1, now, one.pools, one.timed
         elif again:
             slot -= 1  # its turn comes in the next cycle
         if before is not None and sizing.same_as(before.sizing):
             sizing = before.sizing
-        found[one.key] = _Known(sizing, slot, basis, at)
+        found[one.key] = _Known(sizing, slot, basis, at, pools, timed)
     return found

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 from rightpool.api.value_object import value_object
-from rightpool.api.wording import moment, number, span
+from rightpool.api.wording import moment, number
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut
-
-
-@value_object
-class DemandUnknown(RuledOut):
-    """Too little is recorded of what comes."""
-
-    reason = RejectionReason.DEMAND_UNKNOWN
-    recorded: float
-    """Seconds of the record in which requests were counted."""
-
-    def text(self) -> str:
-        return f"requests are recorded for {span(self.recorded)}, and an hour is needed: see that its metrics are read"
 
 
 @value_object

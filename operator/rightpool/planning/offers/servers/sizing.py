@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from rightpool.api.units import HOUR
-from rightpool.planning.jobs.sizing import SURE_TO_HOLD, Servable
+from rightpool.api.value_object import value_object
+from rightpool.planning.jobs.sizing import SURE_TO_HOLD, PlaceSize, Servable
 from rightpool.planning.offers.rejection import RuledOut
 from rightpool.planning.offers.servers.floor import usual_peaks
-from rightpool.planning.offers.servers.refusal import (
-    DemandUnknown,
-    LatencyNotHeld,
-    LoadExtrapolated,
-    TooSlowAlone,
-)
+from rightpool.planning.offers.servers.refusal import LatencyNotHeld, LoadExtrapolated, TooSlowAlone
 from rightpool.prediction.columns import Floats, floats
 from rightpool.prediction.cost import MILLION
 from rightpool.prediction.replay import Replica
-from rightpool.prediction.server import LoadLine
+from rightpool.prediction.server import Lines, LoadLine
 from rightpool.profiles.demand import SLOT
 
 HARDLY: Final = 0.1
@@ -32,22 +28,13 @@ EXTRAPOLATED: Final = 1.5
 SHORTEST: Final = HOUR
 """Seconds of demand without which nothing is sized."""
 
+MOST_SPARE: Final = 4.0
+"""Longer batches are not looked for."""
+
 _HALVINGS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOffer:
-    """One shape of a replica in one pool."""
-
-    pool: str
-    """Name of the AcceleratorPool."""
-    price: float
-    """Dollars an hour of a replica."""
-    line: LoadLine
-    """Seconds of its batches."""
-
-
-@dataclass(frozen=True, slots=True)
+@value_object
 class LatencyTarget:
     """What is wanted of a server."""
 
@@ -63,53 +50,47 @@ class LatencyTarget:
     """Replicas, at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sized:
-    """What an offer would be over the record."""
-
-    offer: ServerOffer
-    """Which."""
-    refusal: RuledOut | None
-    """Why it is none; None where it holds."""
-    servable: float = 0.0
-    """Requests a second of a replica at the peak, with the limit kept as surely as it must be."""
-    replicas: int = 0
-    """At the peak of the record."""
-    chance: float = 0.0
-    """Probability that the limit is kept with them."""
-    dollars: float = math.inf
-    """For each million requests of the record."""
-
-
-def sized(offer: ServerOffer, counts: Floats, target: LatencyTarget) -> Sized:
-    """The fewest floor replicas that keep the limit over the record, surely enough. counts: of each SLOT, or NaN."""
+def sized(
+    pool: str, line: LoadLine, counts: Floats, target: LatencyTarget, *, measured: bool = True
+) -> PlaceSize | None:
+    """The fewest floor replicas that keep the limit over the record, surely enough; None where too little of it is
+    known. counts: of each SLOT, or NaN."""
     known = np.isfinite(counts)
     recorded, requests = float(known.sum()) * SLOT, float(np.nansum(counts))
     if recorded < SHORTEST or requests <= 0.0:
-        return Sized(offer, DemandUnknown(recorded))
-    alone = offer.line.seconds(1.0)
-    if alone > target.limit:
-        return Sized(offer, TooSlowAlone(alone, target.limit))
-    able = servable(offer.line, counts, target)
+        return None
+    found = PlaceSize(pool, measured, line.fixed, line.each, 0.0, 0.0, 0, 1.0, line.seen, math.inf, line.sd(line.most))
+    if found.alone > target.limit:
+        return found
+    able = servable(line, counts, target)
     if able.at_least <= 0.0:
-        return Sized(offer, LatencyNotHeld(able.chance, target.limit))
+        return replace(found, chance=able.chance)
     wanted, peaks = counts * target.headroom, usual_peaks(counts) * target.headroom
-    replica = _replica(offer.line, target.limit)
-    replicas = np.clip(np.ceil(peaks / able.at_least), target.least, target.most)
-    needed = math.ceil(float(peaks.max()) / able.at_least)
-    if needed > target.most:
-        return Sized(offer, LatencyNotHeld(0.0, target.limit, needed, target.most), able.at_least, needed)
-    load = mean_load(offer.line, float(peaks.max()) / max(needed, target.least))
-    if 0.0 < offer.line.seen * EXTRAPOLATED < load:
-        return Sized(offer, LoadExtrapolated(load, offer.line.seen), able.at_least, needed)
-    return Sized(
-        offer,
-        None,
-        able.at_least,
-        int(replicas.max()),
-        float(replica.replay(wanted, replicas).held(target.quantile).mean()),
-        float((replicas[known] * offer.price).sum() * SLOT / HOUR / (requests / MILLION)),
+    highest = float(peaks.max())
+    needed = max(math.ceil(highest / able.at_least), target.least)
+    replicas = np.maximum(np.ceil(peaks / able.at_least), target.least)
+    return replace(
+        found,
+        servable=able.at_least,
+        chance=float(_replica(line, target.limit).replay(wanted, replicas).held(target.quantile).mean()),
+        replicas=needed,
+        load=mean_load(line, highest / needed),
+        hours=float(replicas[known].sum()) * SLOT / HOUR / (requests / MILLION),
+        spare=spare_time(line, counts, target, needed),
     )
+
+
+def why_not_held(size: PlaceSize, target: LatencyTarget) -> RuledOut | None:
+    """Why it is none; None where it holds."""
+    if size.alone > target.limit:
+        return TooSlowAlone(size.alone, target.limit)
+    if size.servable <= 0.0:
+        return LatencyNotHeld(size.chance, target.limit)
+    if size.replicas > target.most:
+        return LatencyNotHeld(size.chance, target.limit, size.replicas, target.most)
+    if 0.0 < size.seen * EXTRAPOLATED < size.load:
+        return LoadExtrapolated(size.load, size.seen)
+    return None
 
 
 def servable(line: LoadLine, counts: Floats, target: LatencyTarget) -> Servable:
@@ -131,6 +112,21 @@ def servable(line: LoadLine, counts: Floats, target: LatencyTarget) -> Servable:
     return Servable(surely, _highest(share, HARDLY, surely, most), share(surely))
 
 
+def spare_time(line: LoadLine, counts: Floats, target: LatencyTarget, replicas: int) -> float:
+    """Times as long as the line says, with which so many replicas at the peak of the record still keep the limit; below
+    1 where they do not as it is. counts: of each SLOT, or NaN."""
+    wanted, peaks = counts * target.headroom, usual_peaks(counts) * target.headroom
+    there = np.ceil(peaks * (replicas / max(float(peaks.max()), 1e-9)))
+    low, high = -math.log(MOST_SPARE), math.log(MOST_SPARE)
+    for _ in range(_HALVINGS - 2):
+        middle = 0.5 * (low + high)
+        longer = math.exp(middle)
+        slow = Lines(floats([line.fixed * longer]), floats([line.each * longer]))
+        found = Replica.of(slow, line.most, floats([target.limit])).replay(wanted, there)
+        low, high = (middle, high) if found.held(target.quantile)[0] else (low, middle)
+    return math.exp(low)
+
+
 def _replica(line: LoadLine, limit: float) -> Replica:
     # A request waits for one batch and is answered with the next: longer ones than half the limit do not matter.
     longest = min(max((0.5 * limit - line.fixed) / line.each, 1.0), line.most)
@@ -144,12 +140,6 @@ def _highest(share: Callable[[float], float], sure: float, least: float, most: f
         middle = 0.5 * (low + high)
         low, high = (middle, high) if share(math.exp(middle)) >= sure else (low, middle)
     return math.exp(low)
-
-
-def cheapest(found: Sequence[Sized]) -> Sized | None:
-    """The one that holds for the fewest dollars."""
-    held = [one for one in found if one.refusal is None]
-    return min(held, key=lambda one: one.dollars, default=None)
 
 
 def mean_load(line: LoadLine, rate: float) -> float:

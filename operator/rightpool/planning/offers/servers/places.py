@@ -1,0 +1,80 @@
+"""A server in every pool: by its batches where it has run, and elsewhere by how much faster the chips do any work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rightpool.hardware.accelerator import Accelerator
+from rightpool.planning.jobs.sizing import PlaceSize, Sizing
+from rightpool.planning.offers.servers.recorded import line_through
+from rightpool.planning.offers.servers.sizing import LatencyTarget, sized
+from rightpool.prediction.chip_data import shipped
+from rightpool.prediction.columns import Floats
+from rightpool.prediction.server import LoadLine
+from rightpool.prediction.transfer import Transfer
+from rightpool.profiles.loads import Points
+
+
+class PoolChip(NamedTuple):
+    """A pool, as far as batches depend on it."""
+
+    name: str
+    """Of the AcceleratorPool."""
+    chip: Accelerator
+    """Its chips."""
+
+
+def with_places(
+    sizing: Sizing,
+    home: str,
+    pools: Sequence[PoolChip],
+    seen: Callable[[str], Points | None],
+    counts: Floats,
+    target: LatencyTarget,
+) -> Sizing:
+    """With what the server would be in each pool whose chips are known. home: the pool where it is; seen: what its
+    batches took in a pool; counts: of each SLOT, or NaN."""
+    if sizing.line is None or sizing.peak is None:
+        return sizing
+    speeds = _speeds(home, pools)
+    found: list[PlaceSize] = []
+    predicted: dict[tuple[float, float], PlaceSize] = {}  # pools of one chip are alike
+    for pool in pools:
+        points = seen(pool.name)
+        speed = speeds.get(pool.name)
+        if pool.name == home:
+            size = sized(pool.name, sizing.line, counts, target)
+        elif points is not None:
+            size = sized(pool.name, line_through(points), counts, target)
+        elif speed is None:
+            continue
+        else:
+            size = predicted.get(speed) or sized(pool.name, _there(sizing.line, speed), counts, target, measured=False)
+            if size is not None:
+                predicted[speed] = size = replace(size, pool=pool.name)
+        if size is not None:
+            found.append(size)
+    return replace(sizing, places=tuple(found))
+
+
+def _there(line: LoadLine, speed: tuple[float, float]) -> LoadLine:
+    log, sd = speed
+    return line.elsewhere(math.exp(log), sd)
+
+
+def _speeds(home: str, pools: Sequence[PoolChip]) -> Mapping[str, tuple[float, float]]:
+    """How much faster each pool's chips do work of an unknown kind than those at home: a log and its standard
+    deviation. Without those whose figures are missing."""
+    names = [pool.name for pool in pools]
+    if home not in names:
+        return {}
+    transfer, here = Transfer.among([pool.chip for pool in pools], shipped()), names.index(home)
+    logs, variances = transfer.log[-1, here].tolist(), transfer.variances[0, -1, here].tolist()
+    return {
+        name: (log, math.sqrt(variance))
+        for name, log, variance in zip(names, logs, variances, strict=True)
+        if not math.isnan(log)
+    }
