@@ -45,6 +45,7 @@ JOBS = {
     "learning": 8,
     "spot taken": 12,
     "queue": 30,
+    "trials": 200,
 }
 ONLY = {
     "hangs": ("quiet", "long-eval"),
@@ -64,6 +65,7 @@ ONLY = {
     "learning": ("quiet", "ar-10m"),
     "spot taken": ("quiet", "ar-10m"),
     "queue": ("quiet",),
+    "trials": ("ar-10m",),
 }
 WORKERS = 2
 

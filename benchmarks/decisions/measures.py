@@ -55,6 +55,9 @@ BARS: Final = {
     "saved": Bar(least=0.95, most=1.05, share=False),
     "hours without a pod beyond the moves' need": Bar(most=0.0, share=False),
     "share of the oracle's saving": Bar(least=0.80, share=False),
+    "share of the oracle's saving, with trials": Bar(least=0.92, share=False),
+    "share of the oracle's saving, without trials": Bar(share=False),
+    "moves undone, with trials ÷ without": Bar(most=0.5, share=False),
     "cost against staying": Bar(share=False),
     "moves a day, hourly prices, restart 1 min": Bar(share=False),
     # Half of those without doubt about prices.

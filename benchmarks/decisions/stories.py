@@ -18,6 +18,7 @@ from benchmarks.decisions.interruptions import taken
 from benchmarks.decisions.prices import daily, for_good, hourly, meanwhile
 from benchmarks.decisions.queue import queued
 from benchmarks.decisions.trace import Trace
+from benchmarks.decisions.trials import tried
 from benchmarks.decisions.world import BEGAN, HOUR, OPEN, STEP, Maker, pool, world
 from rightpool.api.placement import Placement
 from rightpool.planning.jobs.job import JobKey
@@ -380,4 +381,5 @@ STORIES: Final[Mapping[str, Story]] = {
     "learning": learning,
     "spot taken": taken,
     "queue": queued,
+    "trials": tried,
 }

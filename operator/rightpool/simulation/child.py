@@ -94,9 +94,9 @@ class SimulatedChild:
             bound_at=None if gone else self.bound_at,
             running=self.placement.replicas if self.deleted_at is None and self.runs(now, delays) else 0,
             succeeded=self.succeeded,
-            blocked="Unschedulable: no node has enough free chips" if waiting else None,
+            blocked="Unschedulable: no node has enough free chips" if waiting and self.unschedulable_since else None,
             unschedulable_since=self.unschedulable_since if waiting else None,
-            nodes=None if waiting or gone else {f"node-{n}": c for n, c in Counter(self.nodes).items()},
+            nodes={f"node-{n}": c for n, c in Counter(() if gone else self.nodes or ()).items()},
             disrupted_at=self.disrupted_at,
             started_at=self.created_at,
         )

@@ -11,6 +11,7 @@ from rightpool.api.state import JobState
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import NOT_OBSERVED, Job
 from rightpool.planning.jobs.revision_window import RevisionWindow, observed_revision
+from rightpool.planning.jobs.tried import Tried
 from rightpool.planning.moves.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
 from rightpool.planning.moves.news import look_until, taken_over
 from rightpool.prediction.columns import Floats
@@ -77,6 +78,8 @@ class SimulatedJob:
     """Unix seconds up to which that may be the same object."""
     saved_at: float | None = None
     """Unix seconds of the newest checkpoint."""
+    tried: tuple[Tried, ...] = ()
+    """What trials of it have measured."""
     at: float = math.nan
     """Until when it has been simulated."""
 
@@ -164,7 +167,7 @@ class SimulatedJob:
             assert job.state.revision is not None
             pool = pools.get(job.state.revision.placement.pool)
             observed = self.window.observe(job, None if pool is None else pool.accelerator, now)
-        seen = replace(job, observed=observed._replace(revisions=revisions))
+        seen = replace(job, observed=observed._replace(revisions=revisions, tried=self.tried))
         if self.seen is not None and now < self.seen_until:
             seen = taken_over(self.seen, seen)
         if seen is not self.seen:

@@ -20,6 +20,7 @@ from rightpool.planning.moves.transitions import advance
 from rightpool.prediction.predictor import Predictor
 from rightpool.simulation.chips import SimulatedPool
 from rightpool.simulation.simulated_job import SimulatedJob
+from rightpool.simulation.trials import SimulatedTrials
 
 # Seconds between cycles while a migration is under way, and otherwise. The operator's own interval is 10.
 BUSY_CYCLE: Final = 20.0
@@ -53,6 +54,12 @@ class Simulator:
     """How moves to each pool ended, as the statuses of the pools keep it."""
     spot: SpotCount = field(default_factory=SpotCount)
     """What jobs have met on spot capacity, as the operator has it in memory."""
+    busy_cycle: float = BUSY_CYCLE
+    """Seconds between cycles while a migration is under way."""
+    idle_cycle: float = CYCLE
+    """The same otherwise."""
+    trials: SimulatedTrials | None = None
+    """Trials of its jobs; None where there are none."""
     _plan: Plan | None = None
 
     def add(self, jobs: Iterable[SimulatedJob]) -> None:
@@ -64,7 +71,7 @@ class Simulator:
         """Cycle after cycle."""
         while self.now < until:
             busy = any(self._busy(job.job) for job in self.jobs.values())
-            self.now = min(self.now + (BUSY_CYCLE if busy else CYCLE), until)
+            self.now = min(self.now + (self.busy_cycle if busy else self.idle_cycle), until)
             self.cycle()
 
     def cycle(self) -> None:
@@ -72,10 +79,14 @@ class Simulator:
         now = self.now
         for simulated in self.jobs.values():
             simulated.live(self.pools, now)
+        if self.trials is not None:
+            self.trials.live(self.jobs, self.pools, now)
         pools = {name: pool.seen(now) for name, pool in self.pools.items() if not pool.gone}
         jobs = {key: simulated.observed(pools, now) for key, simulated in self.jobs.items()}
         fleet = Fleet(jobs, pools, self.policy, now, outcomes=self.outcomes)
         self._plan = plan(fleet, self.predictor, self.allocator, self._plan)
+        if self.trials is not None:
+            self.trials.plan(fleet, self._plan.assessments, self.pools, now)
         for key, job in jobs.items():
             self._step(self.jobs[key], job)
         self.outcomes = outcomes_of(jobs.values(), self.outcomes, now, pools)
@@ -93,7 +104,10 @@ class Simulator:
 
     def _step(self, simulated: SimulatedJob, job: Job) -> None:
         assert self._plan is not None
-        after = advance(job, self._plan.assessments.get(job.key), self.policy, self.now, self.why)
+        on_trial = self.trials is not None and job.key in self.trials.under_way
+        # Nothing is decided on a job while its program is tried.
+        assessment = None if on_trial else self._plan.assessments.get(job.key)
+        after = advance(job, assessment, self.policy, self.now, self.why)
         if after is not job:
             simulated.store(after.state)
             if self.watch is not None:

@@ -25,6 +25,7 @@ from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, 
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.jobs.trace_answer import TraceAnswer
+from rightpool.planning.jobs.tried import Tried
 from rightpool.profiles.answers import Answers
 from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.health import NOT_THROTTLED, throttling
@@ -129,6 +130,9 @@ class Observed(NamedTuple):
 
     sides: tuple[Sides, ...] = ()
     """What both Revisions of a server have answered since its move began to share its requests."""
+
+    tried: tuple[Tried, ...] = ()
+    """What trials elsewhere have measured, the newest last."""
 
 
 NOT_OBSERVED: Final = Observed()

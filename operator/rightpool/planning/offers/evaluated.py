@@ -18,7 +18,7 @@ from rightpool.planning.offers.evaluation import Evaluation
 from rightpool.planning.offers.flops import PeakExceeded, flops_utilization, peak_exceeded
 from rightpool.planning.offers.gates import GATES
 from rightpool.planning.offers.intent import Intent
-from rightpool.planning.offers.offers import Offers, OneOffer
+from rightpool.planning.offers.offers import SURE, Offers, OneOffer
 from rightpool.planning.offers.pool_gates import home_vendor, placed_vendor
 from rightpool.planning.offers.register import COMPARED, FIRST_COMPARED, FIRST_KEPT, NONE
 from rightpool.planning.offers.rejection import Rejection
@@ -161,6 +161,12 @@ class MeasuredJob(Evaluated):
         limits = numbers.limits
         columns = (numbers.work_left, numbers.restart, numbers.horizon, limits["deadline"], limits["budget"])
         return Outlook(*(float(column[row]) for column in columns))
+
+    def doubt(self, entry: int) -> float:
+        """Standard deviation of the log of the rate there against the rate here; NaN where a gate rules the entry
+        out."""
+        worth = min(float(self.offers.rate[entry]), float(self.offers.numbers.demand[self.number]))
+        return max(math.log(worth / float(self.offers.sure[entry])), 0.0) / SURE
 
     # --- views -------------------------------------------------------------------------------------------------------
 

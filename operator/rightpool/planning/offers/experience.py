@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from heapq import merge
 from itertools import takewhile
 from typing import Final, NamedTuple
 
@@ -80,15 +81,16 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool]) -> dict[Pla
     it changed the size alone and the new one was measured.
 
     Rates that were measured at different times do not compare: the job or its surroundings may have been slower by then
-    as a whole. What compares is the windows right before a move with those right after it; further back such ratios
-    are chained. With age they are trusted less, since pools change: one that was throttled is tried again.
+    as a whole. What compares is the windows right before a move with those right after it, and a trial elsewhere with
+    what the job did meanwhile; further back such ratios are chained. With age they are trusted less, since pools
+    change: one that was throttled is tried again.
     What a job does on throttled chips and on healthy ones of a pool are two things, and chained as such. Where it is
     throttled, what it did before the fault leads from one to the other; under the placement itself is what it would do
     there without the fault. What it did in a pool that has other chips now, by `pools`, it did elsewhere.
     """
     revision = job.state.revision
     now_throttled = throttled_now(job)
-    if revision is None or not (job.state.history or now_throttled):
+    if revision is None or not (job.state.history or now_throttled or job.observed.tried):
         return {}
     known: dict[tuple[Placement, bool], tuple[float, float]] = {
         (_bought_anyhow(revision.placement), now_throttled): (0.0, 0.0)
@@ -96,21 +98,14 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool]) -> dict[Pla
     healthy = _healthy_here(job, now) if now_throttled else None
     if healthy is not None:
         known[_bought_anyhow(revision.placement), False] = healthy
-    for entry in takewhile(_same_program, reversed(job.state.history)):
-        before, after = entry.baseline_throughput, entry.realised_throughput
-        if not before or not after or not _compares(job, entry, pools):
-            continue
-        change = math.log(after / before)
-        own = DOUBT_UNKNOWN if entry.doubt is None else entry.doubt
-        variance = own**2 + _changed_since(now - entry.finished_at)
-        source = _bought_anyhow(entry.source), entry.healthy_baseline_throughput is not None
-        target = _bought_anyhow(entry.target), entry.throttled
-        if target in known:
-            level, doubt = known[target]
-            known.setdefault(source, (level - change, doubt + variance))
-        elif source in known:
-            level, doubt = known[source]
-            known[target] = (level + change, doubt + variance)
+    for one in merge(_moves(job, pools), _trials(job, pools), key=lambda one: -one.at):
+        variance = one.doubt**2 + _changed_since(now - one.at)
+        if one.target in known:
+            level, doubt = known[one.target]
+            known.setdefault(one.source, (level - one.change, doubt + variance))
+        elif one.source in known:
+            level, doubt = known[one.source]
+            known[one.target] = (level + one.change, doubt + variance)
     found: dict[Placement, Experience] = {}
     for (place, throttled), (level, variance) in known.items():
         experience = Experience(math.exp(level), math.sqrt(variance), not (throttled or now_throttled))
@@ -121,6 +116,43 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool]) -> dict[Pla
     else:
         found[revision.placement] = Experience(math.exp(healthy[0]), math.sqrt(healthy[1]), of_chips=False)
     return found
+
+
+class _Compared(NamedTuple):
+    source: tuple[Placement, bool]
+    target: tuple[Placement, bool]
+    """Where, and whether a fault throttled the chips."""
+    change: float
+    """Logarithm of the rate at the target ÷ at the source."""
+    doubt: float
+    at: float
+
+
+def _moves(job: Job, pools: Mapping[str, Pool]) -> Iterator[_Compared]:
+    """What the job's own moves have compared, as long as it is the same program; the newest first."""
+    for entry in takewhile(_same_program, reversed(job.state.history)):
+        before, after = entry.baseline_throughput, entry.realised_throughput
+        if before and after and _compares(job, entry, pools):
+            yield _Compared(
+                (_bought_anyhow(entry.source), entry.healthy_baseline_throughput is not None),
+                (_bought_anyhow(entry.target), entry.throttled),
+                math.log(after / before),
+                DOUBT_UNKNOWN if entry.doubt is None else entry.doubt,
+                entry.finished_at,
+            )
+
+
+def _trials(job: Job, pools: Mapping[str, Pool]) -> Iterator[_Compared]:
+    """What trials of the same program have compared, where it ran in them; the newest first."""
+    for tried in reversed(job.observed.tried):
+        one, other = (tried.here, tried.here_chip), (tried.there, tried.there_chip)
+        if tried.ratio is None or tried.workload_hash != job.workload_hash:
+            continue
+        if not job.spec.compares(unit_of(job), tried.here.chips, tried.there.chips):
+            continue
+        if not (_renewed(pools, *one) or _renewed(pools, *other)):
+            places = (_bought_anyhow(tried.here), False), (_bought_anyhow(tried.there), False)
+            yield _Compared(*places, math.log(tried.ratio), tried.doubt, tried.at)
 
 
 def _same_program(entry: LedgerEntry) -> bool:

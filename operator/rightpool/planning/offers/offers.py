@@ -14,6 +14,9 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.prediction.columns import Bools, Floats, Ints
 
+SURE: Final = 0.84
+"""Four fifths' certainty in standard deviations: so much of a normal distribution is below its mean and so many."""
+
 
 @value_object
 class Numbers:

@@ -22,7 +22,7 @@ from rightpool.planning.offers.flops import flops_per_unit
 from rightpool.planning.offers.gates import GATES, MAY_BE_MISSED, TARGET_CODES, TIMED, avoided
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.numbers import numbers_of
-from rightpool.planning.offers.offers import Numbers, Offers
+from rightpool.planning.offers.offers import SURE, Numbers, Offers
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
 from rightpool.planning.offers.repair import approaching, repairing
@@ -47,8 +47,6 @@ from rightpool.prediction.predictor import Predictor
 
 # A move must be better at all with this probability.
 MIN_PROBABILITY = 0.8
-# The same in standard deviations: 80% of a normal distribution are below its mean and so many of them.
-_SURE = 0.84
 # What was decided and waits, for approval or a save, is dropped only when clearly less of it is left: no flapping.
 WAITING_SHARE = 0.5
 
@@ -268,7 +266,7 @@ class _Columns:
             probability[possible] = probability_cheaper(
                 worth, value[own] + there[possible], worth_here, value[own] + here[own], ratio
             )
-            sure[possible] = worth * np.exp(-_SURE * np.sqrt(ratio))
+            sure[possible] = worth * np.exp(-SURE * np.sqrt(ratio))
         offers = replace(
             rows,
             gate=self.gate,
@@ -321,7 +319,7 @@ class _Columns:
         saves as much whatever that price does."""
         options, numbers, job = self.options, self.numbers, self.job
         doubt = np.hypot(options.varies[self.option], options.varies[self.here][job])
-        usual = score(value[job], options.usual[self.option], self.worth) * np.exp(_SURE * doubt)
+        usual = score(value[job], options.usual[self.option], self.worth) * np.exp(SURE * doubt)
         usual_here = score(value, options.usual[self.here], self.worth_here)
         over = saving_over(
             savings,
