@@ -125,5 +125,5 @@ def test_an_evaluation_is_not_kept_where_a_wanted_pool_leaves_less_now() -> None
 
 def test_who_was_there_before_the_others_has_lost_what_the_pool_leaves_now() -> None:
     jobs = on("a100", 740.0, 1000.0, 600.0)
-    found = faded(jobs, NOW, {"a100": Crowding((16,), (0.87,)).at(16)})
+    found = faded(jobs, NOW, {"a100": Crowding((16,), (0.87,)).at(16)}).jobs
     assert [round(found.get(job.key, 1.0), 2) for job in jobs] == [0.86, 1.0, 0.86]

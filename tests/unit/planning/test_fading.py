@@ -8,11 +8,13 @@ import pytest
 
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
+from rightpool.api.units import DAY
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.work.fading import faded
 from tests.unit.planning.jobs import NOW, POOLS, changed, entry, find, fleet, plan, running
 from tests.unit.planning.world import variation
 
+CHIP = "A100-SXM4-80GB"
 CAME = Placement("a10g", 4, 1)
 
 
@@ -35,7 +37,7 @@ def on(pool: str, *rates: float) -> list[Job]:
 
 def shares(jobs: Iterable[Job]) -> list[float]:
     jobs = list(jobs)
-    found = faded(jobs, NOW)
+    found = faded(jobs, NOW).jobs
     return [round(found.get(job.key, 1.0), 2) for job in jobs]
 
 
@@ -67,7 +69,7 @@ def test_home_would_do_what_the_pool_has_taken_however_badly_its_move_was_measur
     key = jobs[0].key
     kept, lost = (find(plan(fleet(of, pools)).assessments[key], CAME.pool, 4).throughput for of in (steady, jobs))
     assert kept is not None and lost is not None
-    assert lost.median == pytest.approx(kept.median / faded(jobs, NOW)[key], rel=0.02)
+    assert lost.median == pytest.approx(kept.median / faded(jobs, NOW).jobs[key], rel=0.02)
 
 
 def test_what_jobs_lose_each_at_its_own_time_is_no_pools() -> None:
@@ -80,3 +82,58 @@ def test_what_jobs_lose_each_at_its_own_time_is_no_pools() -> None:
         if seen is not None
     ]
     assert set(shares([*jobs[:1], *steady[1:]])) == {1.0}
+
+
+def left(pool: str, *ratios: float, chips: tuple[str, str] = (CHIP, CHIP)) -> list[Job]:
+    """Jobs that have left the pool for another one, by what they did there ÷ what they do since."""
+    made = []
+    for number, ratio in enumerate(ratios):
+        job = running(rate=1000.0)
+        here = job.state.revision
+        assert here is not None
+        place = replace(here.placement, pool="home")
+        moved = entry(
+            Outcome.VERIFIED,
+            NOW,
+            source=replace(place, pool=pool),
+            target=place,
+            baseline_throughput=1000.0 * ratio,
+            realised_throughput=1000.0,
+            source_chip=chips[0],
+            target_chip=chips[1],
+            doubt=0.2,
+        )
+        state = replace(job.state, revision=replace(here, placement=place), history=(moved,))
+        made.append(replace(job, key=JobKey("team", f"left-{number}"), state=state))
+    return made
+
+
+def test_who_comes_finds_what_those_have_lost_that_are_there() -> None:
+    assert faded(on("a100", 600.0, 590.0, 610.0), NOW).pools == {"a100": pytest.approx(0.82, abs=0.01)}
+
+
+def test_who_comes_finds_what_those_have_lost_that_have_left() -> None:
+    assert faded(left("cheap", 0.6, 0.7, 0.65), NOW).pools == {"cheap": pytest.approx(0.65, abs=0.02)}
+
+
+@pytest.mark.parametrize(
+    "ratios", [(0.6, 0.7), (0.6, 1.2, 1.0), (1.3, 1.4, 1.35)], ids=["too few", "by chance", "none"]
+)
+def test_two_that_left_and_what_one_lost_and_what_they_won_keep_nobody_away(ratios: tuple[float, ...]) -> None:
+    assert faded(left("cheap", *ratios), NOW).pools == {}
+
+
+def test_what_other_chips_do_and_what_was_a_day_ago_keeps_nobody_away() -> None:
+    assert faded(left("cheap", 0.6, 0.7, 0.65, chips=(CHIP, "A10G-24GB")), NOW).pools == {}
+    assert faded(left("cheap", 0.6, 0.7, 0.65), NOW + 1.1 * DAY).pools == {}
+
+
+def test_a_job_that_has_just_left_does_not_go_back_by_its_own_measurement_alone() -> None:
+    """Its own move says that it lost 5%, give or take 20%; all four say a third."""
+    jobs = left("cheap", 0.95, 0.6, 0.7, 0.65)
+    pools = {place: replace(POOLS["a100"], name=place) for place in ("home", "cheap")}
+    alone, among = (
+        find(plan(fleet(of, pools)).assessments[jobs[0].key], "cheap", 4).throughput for of in (jobs[:1], jobs)
+    )
+    assert alone is not None and among is not None
+    assert alone.median > 950.0 and among.median < 0.9 * alone.median

@@ -47,7 +47,7 @@ from rightpool.planning.offers.servers.evaluated import ServerOffers, SizedServe
 from rightpool.planning.offers.shape import Shape, Terms
 from rightpool.planning.offers.start_order import Start, start_order
 from rightpool.planning.offers.targets.registry import TARGETS
-from rightpool.planning.work.fading import faded
+from rightpool.planning.work.fading import Faded, faded
 from rightpool.planning.work.outlook import good_until
 from rightpool.planning.work.registry import work_of
 from rightpool.prediction.machines import Machines
@@ -117,7 +117,7 @@ class _Evaluating:
     batch: EvaluationBatch
     crowded: Mapping[str, Crowding]
     register: Register = field(init=False)
-    faded: dict[JobKey, float] = field(init=False)
+    faded: Faded = field(init=False)
     slow: dict[str, float] = field(init=False)
     _orders: dict[tuple[object, ...], tuple[list[int], list[tuple[int, int]]]] = field(default_factory=dict)
     _starts: dict[tuple[object, ...], _Start] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class _Evaluating:
                     unreachable=running.unreachable[number],
                     nears=bool(running.nears[number]),
                     hour=float(running.hour[number]),
-                    faded=self.faded.get(job.key, 1.0),
+                    faded=self.faded.jobs.get(job.key, 1.0),
                     crowded=revision is not None and revision.placement.pool in self.slow,
                     number=number,
                 )

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rightpool.api.placement import CapacityType, Placement
-from rightpool.planning.jobs.job import Job, JobKey, parallelism_of
+from rightpool.planning.jobs.job import Job, parallelism_of
 from rightpool.planning.judge.crowding import Crowding
 from rightpool.planning.offers.experience import Experience
 from rightpool.planning.offers.register import NONE, Options, Register
 from rightpool.planning.offers.row_index import RowIndex
+from rightpool.planning.work.fading import Faded
 from rightpool.planning.work.outlook import pace_of
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import features
@@ -51,13 +52,13 @@ def row_rates(
     measured: Mapping[int, dict[Placement, Experience]],
     register: Register,
     predictor: Predictor,
-    faded: Mapping[JobKey, float],
+    faded: Faded,
     crowded: Mapping[str, Crowding],
 ) -> RowRates:
     """Rates of all rows that no gate of a pool rules out, of one chip on the same pools, and of where jobs are.
 
-    measured: by job, the placements where it was measured before. faded: by job, what its pool has made of its rate.
-    crowded: by pool, what it leaves of the rate of a job that comes there.
+    measured: by job, the placements where it was measured before. faded: what pools make of rates since they are
+    slower. crowded: by pool, what it leaves of the rate of a job that comes there.
     """
     machines, count = register.machines, len(jobs)
     home, here = index.home, index.here
@@ -124,8 +125,8 @@ def row_rates(
         [parallelism_of(job) for job in jobs],
     )
     prediction = predictor.predict(made_from, machines, targets)
-    slowed = np.array([faded.get(job.key, 1.0) for job in jobs])
-    prediction = _left(prediction, targets, home, machines, slowed, crowded)
+    slowed = np.array([faded.jobs.get(job.key, 1.0) for job in jobs])
+    prediction = _left(prediction, made_from.noise, targets, home, machines, slowed, faded.pools, crowded)
     median = prediction.median
     begin = len(asked)
     alone = median[begin : begin + len(alone_job)]
@@ -150,17 +151,25 @@ def row_rates(
 
 def _left(
     prediction: Prediction,
+    noise: Floats,
     targets: Destinations,
     home: Ints,
     machines: Machines,
-    faded: Floats,
+    slowed: Floats,
+    faded: Mapping[str, float],
     crowded: Mapping[str, Crowding],
 ) -> Prediction:
     """What pools leave of it for jobs that come, and were not measured there. What a job's own pool has taken of its
-    rate no other pool takes, of jobs that were measured there neither: no noise of their measurements tells that."""
+    rate no other pool takes, of jobs that were measured there neither: no noise of their measurements tells that. What
+    a pool that has become slower takes counts for as much as a job's own measurement there leaves open."""
     moves = targets.pool != home[targets.job]
-    median = np.where(moves, prediction.median / faded[targets.job], prediction.median)
+    median = np.where(moves, prediction.median / slowed[targets.job], prediction.median)
     for number, pool in enumerate(machines.pools):
+        if pool.name in faded:
+            comes = moves & (targets.pool == number)
+            known = prediction.sd[comes] ** 2 - noise[targets.job[comes]] ** 2
+            own = np.nan_to_num(known / targets.seen_sd[comes] ** 2, nan=0.0)
+            median[comes] *= faded[pool.name] ** (1.0 - np.clip(own, 0.0, 1.0))
         if pool.name not in crowded:
             continue
         comes = np.flatnonzero(moves & (targets.pool == number) & np.isnan(targets.seen))

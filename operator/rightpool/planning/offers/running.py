@@ -13,7 +13,7 @@ from rightpool.api.choices import Objective
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.units import HOUR
-from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.tenant import tenant_of
 from rightpool.planning.judge.crowding import Crowding
 from rightpool.planning.offers.evaluation import Running
@@ -40,6 +40,7 @@ from rightpool.planning.offers.scores import (
 from rightpool.planning.offers.shape import Shape
 from rightpool.planning.offers.targets.target import EVEN
 from rightpool.planning.offers.unreachable import least_elsewhere, relax
+from rightpool.planning.work.fading import Faded
 from rightpool.prediction.columns import Bools, Floats, Ints, first_of_each, largest_of_each, or_nan
 from rightpool.prediction.cost import MILLION, probability_cheaper
 from rightpool.prediction.precision import dense_peak, lacks
@@ -51,6 +52,7 @@ MIN_PROBABILITY = 0.8
 WAITING_SHARE = 0.5
 
 _OBJECTIVES = tuple(Objective)
+_NOTHING = Faded()
 _UNPREDICTABLE = 1 + next(code for code, gate in enumerate(GATES) if gate.reason is RejectionReason.NOT_PREDICTABLE)
 
 
@@ -60,11 +62,11 @@ def evaluate_running(
     register: Register,
     predictor: Predictor,
     now: float,
-    faded: Mapping[JobKey, float] = MappingProxyType({}),
+    faded: Faded = _NOTHING,
     crowded: Mapping[str, Crowding] = MappingProxyType({}),
 ) -> Running:
-    """The columns of these jobs, whose pools must be among the machines of the register. faded: what their pools have
-    made of their rates; crowded: by pool, what it leaves of the rate of a job that comes."""
+    """The columns of these jobs, whose pools must be among the machines of the register. faded: what pools make
+    of rates since they are slower; crowded: by pool, what it leaves of the rate of a job that comes."""
     pools = {pool.name: pool for pool in register.machines.pools}
     seen = {place: seen for place, job in enumerate(jobs) if (seen := measured_before(job, now, pools))}
     with np.errstate(all="ignore"):
@@ -82,7 +84,7 @@ class _Columns:
         predictor: Predictor,
         now: float,
         seen: Mapping[int, dict[Placement, Experience]],
-        faded: Mapping[JobKey, float],
+        faded: Faded,
         crowded: Mapping[str, Crowding],
     ) -> None:
         self.jobs, self.register, self.now, self.seen = jobs, register, now, seen

@@ -2,7 +2,8 @@
 
 A job whose rate falls may do so by itself, wherever it is, and so may others, each at its own time. Where all jobs of a
 pool become slower in the same hour, the pool does. From then on each has lost there what it does less than at its
-verdict, until that is made good.
+verdict, until that is made good. Who comes there finds what those have lost that are there or have left it: one job's
+own measurement around its move home is not sure enough to keep it there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from statistics import fmean
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.units import DAY
@@ -31,22 +32,34 @@ _LEAST: Final = 0.08
 _STEP: Final = 0.05
 
 
-def faded(jobs: Iterable[Job], now: float, crowded: Mapping[str, float] = MappingProxyType({})) -> dict[JobKey, float]:
-    """By job, its rate ÷ what it would be, were its pool as it was when the job was verified there, below 1; only jobs
-    whose pool has become slower since. What jobs elsewhere lose as well is no pool's. now: Unix seconds. crowded: by
-    pool, what verdicts at its present use have shown that it leaves of their rates."""
+class Faded(NamedTuple):
+    """What pools that have become slower make of rates; those of others are not in it."""
+
+    jobs: Mapping[JobKey, float] = MappingProxyType({})
+    """By job that is there: its rate ÷ what it would be, were its pool as it was when the job was verified there."""
+    pools: Mapping[str, float] = MappingProxyType({})
+    """By pool: what it leaves of the rate of a job that comes."""
+
+
+def faded(jobs: Iterable[Job], now: float, crowded: Mapping[str, float] = MappingProxyType({})) -> Faded:
+    """What pools that have become slower since make of the rates of jobs. What jobs elsewhere lose as well is no
+    pool's. now: Unix seconds. crowded: by pool, what verdicts at its present use have shown that it leaves of their
+    rates."""
     changes: dict[str, dict[JobKey, tuple[float, bool]]] = defaultdict(dict)
     lately: dict[str, list[float]] = defaultdict(list)
+    shown: dict[str, list[float]] = defaultdict(list)
     left: Counter[str] = Counter()
     for job in jobs:
         revision = job.state.revision
         if revision is None or not job.state.history:
             continue
         left.update({entry.source.pool for entry in job.state.history if entry.finished_at > now - DAY})
-        change = _change(job)
+        change, gone = _change(job), _left_behind(job, now)
         if change is not None:
             changes[revision.placement.pool][job.key] = change, _is_known(job)
             lately[revision.placement.pool] += _lately(job)
+        if gone is not None:
+            shown[gone[0]].append(gone[1])
     found: dict[JobKey, float] = {}
     for pool, there in changes.items():
         others = [change for name, of_pool in lately.items() if name != pool for change in of_pool]
@@ -58,7 +71,10 @@ def faded(jobs: Iterable[Job], now: float, crowded: Mapping[str, float] = Mappin
             steps = round(min(loss, -change) / _STEP)
             if steps > 0:
                 found[key] = math.exp(-_STEP * steps)
-    return found
+        if fades or any(known for _, known in there.values()):
+            shown[pool] += [change for change, _ in there.values()]
+    losses = {pool: round(_lost(of_pool) / _STEP) for pool, of_pool in shown.items()}
+    return Faded(found, {pool: math.exp(-_STEP * steps) for pool, steps in losses.items() if _STEP * steps > _LEAST})
 
 
 def _lost(changes: list[float], left: int = 0) -> float:
@@ -86,6 +102,19 @@ def _lately(job: Job) -> list[float]:
     half = len(variation.recent) // 2
     early, late = math.fsum(variation.recent[:half]), math.fsum(variation.recent[len(variation.recent) - half :])
     return [math.log(late / early)] if early > 0.0 and late > 0.0 else []
+
+
+def _left_behind(job: Job, now: float) -> tuple[str, float] | None:
+    """The pool that its last move has left for another one of the same chips, and the logarithm of what it did there ÷
+    what it does since; None where that is not known, or older than a day."""
+    last = arrival_of(job)
+    if last is None or last.finished_at < now - DAY or last.source.pool == last.target.pool:
+        return None
+    before, after = last.baseline_throughput, last.realised_throughput
+    alike = last.source_chip is not None and last.source_chip == last.target_chip
+    if not before or not after or not alike or last.source.chips != last.target.chips:
+        return None
+    return last.source.pool, math.log(before / after)
 
 
 def arrival_of(job: Job) -> LedgerEntry | None:
