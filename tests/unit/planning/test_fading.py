@@ -6,9 +6,11 @@ from statistics import fmean
 
 import pytest
 
+from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
 from rightpool.api.units import DAY
+from rightpool.planning.books.counterfactual import taken_since
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.work.fading import faded
 from tests.unit.planning.jobs import NOW, POOLS, changed, entry, find, fleet, plan, running
@@ -137,3 +139,14 @@ def test_a_job_that_has_just_left_does_not_go_back_by_its_own_measurement_alone(
     )
     assert alone is not None and among is not None
     assert alone.median > 950.0 and among.median < 0.9 * alone.median
+
+
+@pytest.mark.parametrize(
+    ("predicted", "counted"), [(1.0, 0.7), (None, 0.875)], ids=["by what was promised", "by what was measured alone"]
+)
+def test_what_a_measured_speed_tells_of_a_pool_counts_once(predicted: float | None, counted: float) -> None:
+    """At the verdict the job did 1,000 units a second, in the two hours after its move 800 in the mean, now 700."""
+    job = on("a100", 700.0)[0]
+    there = Counterfactual(CAME, 4.0, since=NOW - 7200.0, speed=1.0, rate=800.0, predicted=predicted, faded=0.7)
+    assert taken_since(job, there) == pytest.approx(counted)
+    assert taken_since(job, replace(there, faded=1.0)) == 1.0

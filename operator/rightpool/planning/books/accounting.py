@@ -32,6 +32,7 @@ from rightpool.planning.books.counterfactual import (
     nearby_speed,
     part_of_start,
     speed,
+    taken_since,
 )
 from rightpool.planning.books.holding import holding, kept_for_edit
 from rightpool.planning.jobs.job import Job
@@ -122,9 +123,11 @@ def _with_faded(job: Job, account: Account, there: Counterfactual, faded: float,
     assert counted is not None
     windows = 0 if variation is None else len(variation.recent)
     late = windows * job.spec.profiling.window.total_seconds() / 2.0 / HOUR
-    missed = max(counted.per_hour * (faded / counted.faded - 1.0) * late, -counted.dollars)
+    now_faded = replace(counted, faded=faded)
+    less = taken_since(job, now_faded) / taken_since(job, counted)
+    missed = max(counted.per_hour * (less - 1.0) * late, -counted.dollars)
     saved = 0.0 if counted.speed is None else missed / counted.speed
-    counted = replace(counted, faded=faded, dollars=counted.dollars + missed)
+    counted = replace(now_faded, dollars=counted.dollars + missed)
     return replace(account, counterfactual=counted, saved=account.saved + saved)
 
 
@@ -267,7 +270,8 @@ def _metered(job: Job, policy: PlacementPolicySpec, now: float) -> Job:
         compared = False  # at home, or nothing to compare with
     else:
         compared = True
-        per_hour = there.cost_per_hour * min(1.0, held.chips / revision.placement.chips) * there.faded
+        per_hour = there.cost_per_hour * min(1.0, held.chips / revision.placement.chips)
+        per_hour *= taken_since(job, there)
         saving = 0.0 if there.speed is None else per_hour / there.speed - held.cost_per_hour
     if compared and there is not None:
         # There the edit would wait, too: its chips are on both sides.

@@ -35,6 +35,7 @@ from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job, throttled_now
 from rightpool.planning.judge.promise import Promise, promise_of
+from rightpool.planning.work.fading import arrival_of
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.slow_start import LONGEST_START, known_before
 from rightpool.profiles.steadiness import (
@@ -219,8 +220,18 @@ def nearby_speed(job: Job, there: Counterfactual) -> float | None:
 
     apart = max((began - migration.stopped_at) / window, 0.0) + skipped
     change, left = step_change(migration.baseline_rates, after, apart), migration.left
-    so_far = 1.0 if left is None or not left.speed else left.speed / left.faded
+    so_far = 1.0 if left is None or not left.speed else left.speed / taken_since(job, left)
     return None if change is None else so_far * math.exp(-change.log)
+
+
+def taken_since(job: Job, there: Counterfactual) -> float:
+    """What of the rate that `speed` was measured with the job's pool has left it. Where nothing promised counts, speed
+    is of the two hours after the move alone: what the pool took in these it tells already."""
+    arrival = arrival_of(job)
+    verified = None if arrival is None or arrival.unit is not there.unit else arrival.realised_throughput
+    if there.predicted is not None or not there.rate or not verified:
+        return there.faded
+    return min(there.faded * max(verified / there.rate, 1.0), 1.0)
 
 
 def _usual(variation: Variation | None, windows: int) -> float:
@@ -238,7 +249,7 @@ def counterfactual_of_move(job: Job, before: Level | None, migration: Migration)
     origin = revision.placement if there is None else there.placement
     if migration.demanded or migration.target.placement == origin:
         return None
-    ratio = 1.0 if there is None else there.speed and there.speed / there.faded
+    ratio = 1.0 if there is None else there.speed and there.speed / taken_since(job, there)
     made = Counterfactual(origin, revision.cost_per_hour if there is None else there.cost_per_hour)
     if before is None or ratio is None:
         return made
