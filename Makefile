@@ -64,6 +64,7 @@ fuzz: $(VENV)/.dev ## a million broken inputs for each thing that tenants can re
 kueue: $(VENV)/.dev ## jobs in a queue of Kueue, built where it is not, on a cluster of its own; needs root
 	@$(BIN)/python -m devcluster deps
 	@$(BIN)/python -m devcluster build kueue
+	@$(BIN)/python -m devcluster build trainer
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/integration/kueue
 
 .PHONY: kinds

@@ -94,7 +94,7 @@ def _program(cluster: Cluster) -> Program:
 
 
 def configuration(cluster: Cluster, health: str) -> dict[str, Any]:
-    """What differs from Kueue's defaults. It manages Jobs, and JobSets once JobSet is there."""
+    """What differs from Kueue's defaults. It manages Jobs, and JobSets and TrainJobs once these are there."""
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -103,7 +103,7 @@ def configuration(cluster: Cluster, health: str) -> dict[str, Any]:
         "webhook": {"port": cluster.ports.kueue_webhook, "certDir": str(_folder(cluster) / "certificate")},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": True},
-        "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset"]},
+        "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"]},
     }
 
 

@@ -3,6 +3,9 @@
 It is stopped and noted to be held in one write, and changed and resumed in another; between the two its pods end. Every
 write is computed from the object as it is. Only what is held is ever resumed, and what its user changes meanwhile
 stays as he has changed it.
+
+What is in a queue its queue stops and starts. While it runs, its pods have what the queue gives them of nodes, so that
+what it was is noted once it is stopped, and nothing that differs until then is taken for an edit.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from rightpool.api.placement import Placement
@@ -26,6 +30,7 @@ from rightpool.workloads.placed import held_at, texts
 Body = dict[str, Any]
 
 _DIGITS: Final = 8
+_OF_NODES: Final = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 class Original(NamedTuple):
@@ -82,13 +87,14 @@ def with_original(kind: Kind[Any], body: Mapping[str, Any], text: str | None) ->
 
 def edited(kind: Kind[Any], body: Mapping[str, Any]) -> bool:
     """Whether what was left of the object is not what it is now: its user's change, or that of a tool of his."""
-    original = original_of(kind, body)
-    return original is None or original.left != _digests(adoption_of(kind).settings(body))
+    return queue_of(body) is None and _differs(kind, body)
 
 
 def undone(kind: Kind[Any], body: Mapping[str, Any]) -> Undoing | None:
     """Who has taken back what the operator has changed of the object, and of which field; None where nobody has."""
     original = original_of(kind, body)
+    if queue_of(body) is not None:
+        return None
     if original is not None and edited(kind, body):
         now = _digests(adoption_of(kind).settings(body))
         pointer = next(one for one in sorted(now) if now[one] != original.left[one])
@@ -99,12 +105,17 @@ def undone(kind: Kind[Any], body: Mapping[str, Any]) -> Undoing | None:
     return Undoing(manager_of(body, pointer), pointer)
 
 
-def why_unable(body: Mapping[str, Any]) -> str | None:
-    """Why the object may not be suspended; None where it may."""
-    about = body.get("metadata") or {}
-    queue = (about.get("labels") or {}).get(LABEL_QUEUE)
-    if queue:
-        return f"Kueue runs it from queue {queue}, and would undo its suspension: remove the label {LABEL_QUEUE}"
+def queue_of(body: Mapping[str, Any]) -> str | None:
+    """The queue that says when the object runs; None where it is in none."""
+    return ((body.get("metadata") or {}).get("labels") or {}).get(LABEL_QUEUE) or None
+
+
+def why_unable(kind: Kind[Any], body: Mapping[str, Any]) -> str | None:
+    """Why the object may not be stopped and changed; None where it may."""
+    about, queue = body.get("metadata") or {}, queue_of(body)
+    if queue is not None and not adoption_of(kind).queues:
+        name = kind.resource.kind
+        return f"Kueue keeps a {name} in queue {queue} as it is: remove the label {LABEL_QUEUE}"
     manager = next((one for one in about.get("ownerReferences") or () if one.get("controller")), None)
     if manager is not None:
         return f"{manager.get('kind')} {manager.get('name')} controls it, and would undo the change: adopt that instead"
@@ -113,19 +124,20 @@ def why_unable(body: Mapping[str, Any]) -> str | None:
 
 def held(kind: Kind[Any], body: Mapping[str, Any], here: Revision, pool: Pool | None) -> Body:
     """The object stopped, with a note of what it was. here: the Revision that it is. pool: that of it, where it is
-    known. What is suspended already is its user's to resume, and stays as it is. Raises Unable."""
-    reason = why_unable(body)
+    known. What is suspended already is its user's to resume, and stays as it is. What is in a queue is only noted to be
+    held: its queue stops it. Raises Unable."""
+    reason, queued = why_unable(kind, body), queue_of(body) is not None
     if reason is not None:
         raise Unable(reason)
     stopped = copy.deepcopy(dict(body))
-    if kind.observe(body).suspended:
+    if kind.observe(body).suspended and not queued:
         return stopped
     if edited(kind, body):
         fields = adoption_of(kind).settings(body)
         selector = {} if pool is None else dict(pool.node_selector)
         _annotate(stopped, ANNOTATION_ORIGINAL, Original(here.placement, selector, fields, _digests(fields)).text)
     _annotate(stopped, ANNOTATION_HELD, json.dumps(here.placement.to_dict(), sort_keys=True))
-    return _suspended(kind, stopped, True, here.placement)
+    return stopped if queued else _suspended(kind, stopped, True, here.placement)
 
 
 def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | None) -> Body:
@@ -136,15 +148,47 @@ def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | 
     original = original_of(kind, body)
     if not is_held(body) or not kind.observe(body).suspended or original is None or edited(kind, body):
         return resumed(kind, body)
-    result = put_back(body, original)
-    if ref.placement != original.placement:
-        if pool is None:
-            raise Unable(f"pool {ref.placement.pool} is not there")
-        result = adoption_of(kind).change(_without(result, kind, original), ref, pool)
-    _annotate(result, ANNOTATION_ORIGINAL, original._replace(left=_digests(adoption_of(kind).settings(result))).text)
-    _annotate(result, LABEL_REVISION, str(ref.revision))
+    result = _changed(kind, body, original, ref, pool)
     _annotate(result, ANNOTATION_HELD, None)
     return _suspended(kind, result, False, ref.placement)
+
+
+def requeued(
+    kind: Kind[Any], body: Mapping[str, Any], ref: Revision, left: Mapping[str, Pool], pool: Pool | None
+) -> Body:
+    """The object that its queue has stopped, as this Revision. It stays stopped, and noted to be held, until its queue
+    has read it. What it is now is what it was, where it was not changed before or its user has edited it since.
+
+    Kueue does not see another node selector, and would start the object where it was. It sees a toleration, so that
+    the pods of each Revision have one of their own. left: pools by name. Raises Unable, and InvalidTemplate where the
+    pool contradicts it.
+    """
+    original, here = original_of(kind, body), held_at(body) or ref.placement
+    if _annotations(body).get(LABEL_REVISION) == str(ref.revision) and not _differs(kind, body):
+        return dict(body)  # Trainer writes times into what was changed
+    if original is None or _differs(kind, body):
+        fields, there = adoption_of(kind).settings(body), left.get(here.pool)
+        original = Original(here, {} if there is None else dict(there.node_selector), fields, _digests(fields))
+    mark = {"key": LABEL_REVISION, "operator": "Equal", "value": str(ref.revision)}
+    marked = None if pool is None else replace(pool, tolerations=(*pool.tolerations, mark))
+    return _changed(kind, body, original, ref, marked)
+
+
+def marks(value: Any) -> set[str]:
+    """Of which Revisions there are tolerations in a part of an object."""
+    if isinstance(value, list):
+        return set().union(*map(marks, value))
+    if not isinstance(value, Mapping):
+        return set()
+    if value.get("key") == LABEL_REVISION:
+        return {str(value.get("value"))}
+    return set().union(*map(marks, value.values()))
+
+
+def unqueued(body: Mapping[str, Any], *, nodes: bool = True) -> Body:
+    """The object without what its queue gives its pods while they run. nodes: also of what they ask of nodes. What they
+    do so themselves can't be told apart from that, and is left to the queue."""
+    return {**body, "spec": _unqueued(body.get("spec") or {}, _OF_NODES if nodes else ())}
 
 
 def resumed(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
@@ -156,6 +200,8 @@ def resumed(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
     if not is_held(body):
         return result
     _annotate(result, ANNOTATION_HELD, None)
+    if queue_of(body) is not None:
+        return result
     return _suspended(kind, result, False, held_at(body) or Placement("", 1, 1))
 
 
@@ -163,7 +209,7 @@ def let_go(kind: Kind[Any], body: Mapping[str, Any]) -> Body:
     """The object where it is, running if it was held. Where it is what it was, nothing of the operator is left on it;
     else the note of that is, so that it can be put back by hand."""
     result, original = resumed(kind, body), original_of(kind, body)
-    if original is None or edited(kind, body) or original.fields == adoption_of(kind).settings(body):
+    if original is None or edited(kind, body) or original.left == _digests(original.fields):
         for name in (ANNOTATION_ORIGINAL, LABEL_REVISION):
             _annotate(result, name, None)
     return result
@@ -241,6 +287,38 @@ def _differences(before: Any, after: Any, path: str) -> list[dict[str, Any]]:
             one for i, pair in enumerate(zip(before, after, strict=True)) for one in _differences(*pair, f"{path}/{i}")
         ]
     return [{"op": "replace", "path": path, "value": after}]
+
+
+def _changed(kind: Kind[Any], body: Mapping[str, Any], original: Original, ref: Revision, pool: Pool | None) -> Body:
+    """The object as this Revision, with the notes of that. At the placement that it came from it is what it was."""
+    result = put_back(body, original)
+    if ref.placement != original.placement:
+        if pool is None:
+            raise Unable(f"pool {ref.placement.pool} is not there")
+        result = adoption_of(kind).change(_without(result, kind, original), ref, pool)
+    _annotate(result, ANNOTATION_ORIGINAL, original._replace(left=_digests(adoption_of(kind).settings(result))).text)
+    _annotate(result, LABEL_REVISION, str(ref.revision))
+    return result
+
+
+def _differs(kind: Kind[Any], body: Mapping[str, Any]) -> bool:
+    original = original_of(kind, body)
+    return original is None or original.left != _digests(adoption_of(kind).settings(body))
+
+
+def _unqueued(value: Any, names: Collection[str]) -> Any:
+    if isinstance(value, list):
+        return [
+            _unqueued(one, names) for one in value if not _of_queue(isinstance(one, Mapping) and one.get("manager"))
+        ]
+    if not isinstance(value, Mapping):
+        return value
+    found = {key: _unqueued(one, names) for key, one in value.items() if key not in names and not _of_queue(key)}
+    return {key: one for key, one in found.items() if one or value[key] == one}
+
+
+def _of_queue(name: Any) -> bool:
+    return str(name).startswith(f"{LABEL_QUEUE.partition('/')[0]}/")
 
 
 def _without(body: Body, kind: Kind[Any], original: Original) -> Body:

@@ -56,32 +56,54 @@ def runtime(logs: Body, trained: Body) -> Body:
     return {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": steps}}}
 
 
-class Mine:
-    """An object of somebody's, with two pods on A100."""
+def specs(stop: str, chips: int) -> dict[str, Body]:
+    """Of each kind one with two simulated pods."""
+    job = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": template(stop, chips=chips)}
+    roles = [
+        {"name": "leader", "template": {"spec": {"template": leader(stop)}}},
+        {"name": "workers", "template": {"spec": job}},
+    ]
+    return {
+        "job": job,
+        "jobSet": {"replicatedJobs": roles},
+        "trainJob": train_job(template(stop, chips=chips)),
+        "leaderWorkerSet": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": template(stop, "Always", chips)}},
+    }
 
-    def __init__(self, site: Site, field: str, stop: str = "200ms", chips: int = 1) -> None:
+
+def leader(stop: str) -> Body:
+    """Pods that ask for no chips."""
+    pods = template(stop, resources={})
+    pods["spec"].pop("nodeSelector")
+    return pods
+
+
+def simulated(stop: str) -> Body:
+    """The runtime of a TrainJob whose pods are simulated."""
+    trained = template(stop, name="node")
+    trained["spec"].pop("nodeSelector")
+    return runtime(leader(stop), trained)
+
+
+def played(site: Site, field: str, stop: str = "200ms", chips: int = 1) -> Mine:
+    """One whose pods are simulated."""
+    return Mine(site, field, specs(stop, chips)[field], simulated(stop))
+
+
+class Mine:
+    """An object of somebody's, with two pods in a pool."""
+
+    def __init__(
+        self, site: Site, field: str, spec: Body, runs: Body | None = None, pool: str = A100, **labels: str
+    ) -> None:
+        """runs: the runtime that a TrainJob names."""
         self.tenant: Tenant = site.tenant
-        self.kind, self.resource = KINDS[field], KINDS[field].resource
-        job = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": template(stop, chips=chips)}
-        leader = template(stop, resources={})
-        leader["spec"].pop("nodeSelector")
-        roles = [
-            {"name": "leader", "template": {"spec": {"template": leader}}},
-            {"name": "workers", "template": {"spec": job}},
-        ]
-        specs: dict[str, Body] = {
-            "job": job,
-            "jobSet": {"replicatedJobs": roles},
-            "trainJob": train_job(template(stop, chips=chips)),
-            "leaderWorkerSet": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": template(stop, "Always", chips)}},
-        }
+        self.kind, self.resource, self.pool = KINDS[field], KINDS[field].resource, pool
         about = {"name": "llm", "namespace": self.tenant.namespace}
         if field == "trainJob":
-            trained = template(stop, name="node")
-            trained["spec"].pop("nodeSelector")
-            self.tenant.client.create(RUNTIMES, {"metadata": about, "spec": runtime(leader, trained)})
-        self.tenant.client.create(self.resource, {"metadata": about, "spec": specs[field]})
-        eventually(lambda: self.runs_on(A100), "it runs")
+            self.tenant.client.create(RUNTIMES, {"metadata": about, "spec": runs})
+        self.tenant.client.create(self.resource, {"metadata": {**about, "labels": labels}, "spec": spec})
+        eventually(lambda: self.runs_on(pool), "it runs")
         self.before = self.body
 
     @property
@@ -118,14 +140,14 @@ class Mine:
                 "spec": {
                     "workloadRef": identity,
                     "adoption": {"change": "Suspend"},
-                    "placement": {"pools": {"allow": [A100]}},
+                    "placement": {"pools": {"allow": [self.pool]}},
                     "checkpoint": {"mode": "None"},
                     "profiling": {"interval": "1s", "window": "6s"},
                     **spec,
                 },
             },
         )
-        eventually(lambda: self.placed(A100, 1), "it is found")
+        eventually(lambda: self.placed(self.pool, 1), "it is found")
 
     def placed(self, pool: str, revision: int | None = None) -> bool:
         try:
@@ -156,7 +178,7 @@ def field(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def mine(site: Site, field: str) -> Callable[..., Mine]:
-    return lambda **more: Mine(site, field, **more)
+    return lambda **more: played(site, field, **more)
 
 
 def test_it_moves_where_it_is(site: Site, mine: Callable[..., Mine]) -> None:
@@ -287,7 +309,7 @@ def test_the_label_auto_lets_it_be_moved(site: Site, mine: Callable[..., Mine]) 
 
 
 def test_killed_at_every_write_it_moves_and_comes_back(site: Site, field: str, impatient: Callable[[], None]) -> None:
-    one = Mine(site, field)
+    one = played(site, field)
     operator = CrashingOperator(site)
     one.tenant.client.create(
         PROFILED_JOBS,

@@ -13,6 +13,7 @@ import yaml
 
 from devcluster import build, jobset, kueue
 from devcluster import cluster as clusters
+from devcluster import trainer as trainers
 from devcluster.cluster import Running
 from devcluster.progress import Progress
 from devcluster.spec import KUEUE
@@ -21,7 +22,7 @@ from rightpool.workloads.kinds.registry import optional_resources
 from tests.integration.faults.conftest import impatient, machines, process_pool, site, tenant
 from tests.integration.faults.site import NamespaceWatch, Site
 from tests.integration.kueue.queues import Queues
-from tests.integration.runtime.conftest import client
+from tests.integration.runtime.conftest import CRDS, client
 from tests.integration.runtime.harness import ROOT
 
 __all__ = ["client", "impatient", "machines", "process_pool", "site", "tenant"]
@@ -38,6 +39,8 @@ def own_cluster() -> Iterator[Running]:
         pytest.skip("Kueue is not built: `make kueue` builds it and runs these tests")
     running = clusters.up(KUEUE, Progress(quiet=True))
     jobset.up(KUEUE, Progress(quiet=True))
+    if not build.missing([build.TRAINER]):
+        trainers.up(KUEUE, Progress(quiet=True))
     kueue.up(KUEUE, Progress(quiet=True))
     running.kubectl.apply(admission_policies())
     yield running
@@ -55,10 +58,19 @@ def admission_policies() -> list[Any]:
 
 
 @pytest.fixture(scope="package")
-def namespace_watch(kubeconfig: Path, machines: None) -> Iterator[NamespaceWatch]:
-    watch = NamespaceWatch(kubeconfig, *optional_resources())
+def namespace_watch(client: ClusterClient, kubeconfig: Path, machines: None) -> Iterator[NamespaceWatch]:
+    """Of the kinds that are installed: what is not there would be waited for."""
+    there = {body["metadata"]["name"] for body in client.list_all(CRDS)}
+    kinds = (kind for kind in optional_resources() if f"{kind.plural}.{kind.group}" in there)
+    watch = NamespaceWatch(kubeconfig, *kinds)
     yield watch
     watch.stop()
+
+
+@pytest.fixture(scope="session")
+def trainer() -> None:
+    if build.missing([build.TRAINER]):
+        pytest.skip("Trainer is not built: `make kueue` builds it and runs these tests")
 
 
 @pytest.fixture(scope="session")

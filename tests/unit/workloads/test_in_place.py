@@ -32,7 +32,7 @@ from rightpool.workloads.in_place import (
 )
 from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of
 from rightpool.workloads.kinds.registry import KINDS
-from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL, LABEL_QUEUE
+from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL
 from rightpool.workloads.template import InvalidTemplate
 from tests.unit.workloads.kinds.test_contract import Body, users
 from tests.unit.workloads.samples import GPU_POOL, ref
@@ -198,10 +198,6 @@ def test_let_go_of_it_runs_where_it_is(field: str) -> None:
 @each_movable
 def test_what_another_controls_is_not_suspended(field: str) -> None:
     kind, body = mine(field)
-    queued = copy.deepcopy(body)
-    queued["metadata"]["labels"] = {LABEL_QUEUE: "research"}
-    with pytest.raises(Unable, match="Kueue runs it from queue research"):
-        held(kind, queued, HERE, GPU_POOL)
     body["metadata"]["ownerReferences"] = [{"kind": "TrainJob", "name": "llm", "controller": True}]
     with pytest.raises(Unable, match="TrainJob llm controls it"):
         held(kind, body, HERE, GPU_POOL)

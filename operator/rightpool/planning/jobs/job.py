@@ -278,10 +278,18 @@ class Job:
         return None if self.state.revision is None else self.revision(self.state.revision.revision)
 
     @property
+    def queue(self) -> str | None:
+        """The queue that says when its child runs: by its spec, or by the object that it names. None without one."""
+        child = self.child
+        return self.spec.queue_name or (None if child is None else child.queue)
+
+    @property
     def queued(self) -> bool:
         """Whether it has a child that waits for its queue, to be run for the first time or again."""
         child = self.child
-        return self.spec.queue_name is not None and child is not None and child.exists and child.suspended
+        if self.queue is None or child is None or (child.adopted and child.held):
+            return False
+        return child.exists and child.suspended
 
     @property
     def obstacle(self) -> str | None:

@@ -102,6 +102,9 @@ class RevisionState:
     undone: Undoing | None = None
     """Who has taken back what the operator has changed of it; None where nobody has."""
 
+    queue: str | None = None
+    """Of what somebody else has made, the queue that says when it runs."""
+
     active: int = 0
     """Pods that are neither succeeded nor failed nor gone. Terminating ones count."""
 
@@ -195,7 +198,7 @@ class RevisionState:
     @property
     def stopped_by_user(self) -> bool:
         """Whether its user has suspended what he has made, and so resumes it himself."""
-        return self.adopted and self.suspended and not self.held
+        return self.adopted and self.suspended and not self.held and self.queue is None
 
     @property
     def holding(self) -> int:

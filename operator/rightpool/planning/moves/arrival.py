@@ -77,7 +77,7 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
     overdue = waited > policy.start_deadline.total_seconds()
     # Who is slow, or waits in a queue, may still start; not for ever as a part of the migration.
     given_up = overdue and (job.obstacle is not None or waited > LONGEST_WAIT_SECONDS)
-    queue = job.spec.queue_name if job.queued else None
+    queue = job.queue if job.queued else None
     refusal = job.observed.refusal
     refused = refusal.message if refusal is not None and refusal.revision == state.revision else None
     cause = job.obstacle or state.why_not_running or refused
@@ -167,7 +167,7 @@ def _proving(job: Job, migration: Migration, now: float, room: bool) -> Job:
     if job.queued:  # its queue has stopped it: the time for the verdict begins anew when it runs again
         if now - (migration.running_at or migration.phase_since) <= LONGEST_WAIT_SECONDS:
             return job
-        message = StoppedByQueue(job.spec.queue_name).text()
+        message = StoppedByQueue(job.queue).text()
         return end_migration(job, replace(migration, message=message), Outcome.FAILED, Reason.WAITING_FOR_QUOTA, now)
     profile, work, window = job.observed.profile, work_of(job.spec), job.spec.profiling.window.total_seconds()
     if profile is None or work.measured(migration, profile, job.observed.variation, window) is None:

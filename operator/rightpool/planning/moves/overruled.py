@@ -73,7 +73,7 @@ def _act_of_user(job: Job, migration: Migration, found: RevisionState | None) ->
         return UserAct.KEPT
     if found.stopped_by_user:
         return UserAct.SUSPENDED
-    if found.held and not found.suspended:
+    if found.held and not found.suspended and found.queue is None:
         return UserAct.RESUMED
     changed = found.revision == migration.target.revision
     if found.edited and (found.held or changed):

@@ -81,7 +81,7 @@ def measurement_gap(job: Job, telemetry: bool) -> Gap | None:
     assert revision is not None
     child = job.revision(revision.revision)
     if job.queued:
-        return Gap(Reason.WAITING_FOR_QUOTA, queue=job.spec.queue_name)
+        return Gap(Reason.WAITING_FOR_QUOTA, queue=job.queue)
     if child.crash is not None and not child.all_running(revision.placement.replicas):
         return Gap(Reason.CRASH_LOOP)
     if revision.since is None:

@@ -90,7 +90,7 @@ def _without_child(job: Job, context: Context) -> Statement | None:
     at, state = _at(job.state.revision), job.revision(job.state.revision.revision)
     if job.queued:
         again = "" if job.state.revision.since is None else " again"
-        message = f"{at}: queue {job.spec.queue_name} has not admitted it{again} yet"
+        message = f"{at}: queue {job.queue} has not admitted it{again} yet"
         return Statement("False", Reason.WAITING_FOR_QUOTA, message)
     if state.finishing:
         soon = _SOON.format(kind=kind_name(job.spec.workload))

@@ -25,9 +25,10 @@ from rightpool.reporting.events import Event
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.adoption import controlled_text, mark
 from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.act.queue_hold import activate
 from rightpool.runtime.observe.facts import ChildFacts, meta
 from rightpool.runtime.observe.store import Store
-from rightpool.workloads.in_place import let_go, operations
+from rightpool.workloads.in_place import is_held, let_go, operations, queue_of
 from rightpool.workloads.kinds.registry import adoptable_text, child_resources, kind_at
 from rightpool.workloads.metadata import controller_reference
 
@@ -165,6 +166,8 @@ class AdoptLabels:
             if meta(body)["uid"] == child.uid and (meta(body).get("labels") or {}).get(LABEL_JOB) == child.job:
                 self._fence.leader()
                 # What the operator has suspended nobody else would resume, and without its mark it is not seen.
+                if is_held(body) and queue_of(body) is not None:
+                    activate(self._client, child, True)
                 patch = operations(body, let_go(child.kind, body))
                 if patch:
                     body = self._client.patch(resource, child.name, child.namespace, patch)

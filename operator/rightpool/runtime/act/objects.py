@@ -1,13 +1,14 @@
 """Objects that somebody else has made: stopped, changed where they are, and resumed.
 
 Each write is computed from the object as the API server has it, and sent for exactly that version of it. What the
-operator has stopped says so in an annotation, and nothing else is ever resumed.
+operator has stopped says so in an annotation, and nothing else is ever resumed. What is in a queue is stopped and
+started by its queue: it is changed when that has taken its quota back, and started when it has read the change.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
@@ -22,16 +23,28 @@ from rightpool.planning.jobs.revision_state import ChildRefusal
 from rightpool.planning.moves.commands import ChangeObject, CheckObject, HoldObject, LetGo
 from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.fence import Fence, Fenced
+from rightpool.runtime.act.queue_hold import activate, queue_workloads
 from rightpool.runtime.act.template_checks import refused_as_new
 from rightpool.runtime.observe.facts import ChildFacts, member_facts, meta
 from rightpool.runtime.observe.store import Store
-from rightpool.workloads.in_place import held, moved, operations, resumed, with_original
-from rightpool.workloads.kinds.kind import Unable, adoption_of
+from rightpool.workloads.in_place import (
+    held,
+    marks,
+    moved,
+    operations,
+    queue_of,
+    requeued,
+    resumed,
+    unqueued,
+    with_original,
+)
+from rightpool.workloads.kinds.kind import Unable, adoption_of, condition_is_true
 from rightpool.workloads.refused_fields import by_name
 from rightpool.workloads.template import InvalidTemplate
 
 ObjectCommand: TypeAlias = HoldObject | ChangeObject | CheckObject
 AGAIN_SECONDS: Final = 60.0  # until what was refused is asked for again
+_RESERVED: Final = "QuotaReserved"  # of a Workload
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +86,10 @@ class Objects:
             return self.checked(job) != command.target.revision
         if isinstance(command, ChangeObject):
             return child.held
-        return not child.held and not child.state.suspended and child.revision == command.ref.revision
+        assert child.adopted is not None
+        queued = child.adopted.queue is not None
+        stopped = child.held and child.state.suspended if queued else child.held or child.state.suspended
+        return not stopped and child.revision == command.ref.revision
 
     def carry_out(self, job: Job, command: ObjectCommand, pools: Mapping[str, Pool]) -> bool:
         """Whether something was done."""
@@ -116,7 +132,14 @@ class Objects:
         assert here is not None
         try:
             stopped = held(kind, body, here, pools.get(here.placement.pool))
-            after = adoption_of(kind).anew(moved(kind, stopped, there, pools.get(there.placement.pool)))
+            pool = pools.get(there.placement.pool)
+            if queue_of(body) is None:
+                after = adoption_of(kind).anew(moved(kind, stopped, there, pool))
+            else:
+                if not queue_workloads(self._client, child):
+                    raise Unable(f"queue {queue_of(body)} is to stop it, and Kueue has no Workload of it")
+                changed = requeued(kind, stopped, there, pools, pool)
+                after = adoption_of(kind).anew(unqueued(changed, nodes=False))
             self._client.patch(kind.resource, child.name, child.namespace, operations(body, stopped), dry_run=True)
             refused = refused_as_new(self._client, kind, after)
         except (Unable, InvalidTemplate) as error:
@@ -135,7 +158,8 @@ class Objects:
     ) -> bool:
         try:
             after = held(child.kind, body, command.ref, pools.get(command.ref.placement.pool))
-            return self._write(job, child, body, after, "stopped")
+            written = self._write(job, child, body, after, "stopped")
+            return activate(self._client, child, False) if queue_of(body) is not None else written
         except Unable as error:
             return self._refuse(job, command.ref.revision, error.message)
 
@@ -148,6 +172,8 @@ class Objects:
             self._without_pods(child)
             if state.stopping:
                 raise Fenced(f"the controller of {child.name} has not seen its pods end")
+        if queue_of(body) is not None:
+            return self._change_in_queue(job, command, child, body, pools)
         if ref is None:
             return self._write(job, child, body, resumed(kind, body), "resumed")
         try:
@@ -161,6 +187,31 @@ class Objects:
             # There is nothing to go back to: better it runs as it is than not at all.
             logger.warning("%s is resumed as it is: %s", child.name, error.message, extra={"job": str(job.key)})
             return self._write(job, child, body, resumed(kind, body), "resumed")
+
+    def _change_in_queue(
+        self, job: Job, command: ChangeObject, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]
+    ) -> bool:
+        """Kueue compares an object with what it has read of it only while that has no quota. Where it started one that
+        it has not read, it would do so where the object was, and count it as ended when that contradicts."""
+        ref, kind, migration = command.ref, child.kind, job.state.migration
+        if ref is not None and kind.observe(body).suspended:
+            workloads = queue_workloads(self._client, child) or ()
+            if any(condition_is_true(_conditions(one), _RESERVED) for one in workloads):
+                raise Fenced(f"the queue of {child.name} has not taken its quota back")
+            try:
+                after = requeued(kind, body, ref, pools, pools.get(ref.placement.pool))
+                if operations(body, after):
+                    self._admissions.write(job, child, ref.revision, ref.placement)
+                    return self._write(job, child, body, after, "changed")
+                read = [marks(one["spec"].get("podSets")) for one in workloads]
+                if not read or any(one != marks(body["spec"]) for one in read):
+                    raise Fenced(f"Kueue has not read the change of {child.name}")
+            except (Unable, InvalidTemplate, Invalid, Forbidden) as error:
+                if migration is not None and not migration.rolling_back:
+                    return self._refuse(job, ref.revision, by_name(error.message, body))
+                logger.warning("%s goes on as it is: %s", child.name, error.message, extra={"job": str(job.key)})
+        activate(self._client, child, True)
+        return self._write(job, child, body, resumed(kind, body), "resumed")
 
     def _without_pods(self, child: ChildFacts) -> None:
         """The checkpoint has one writer: no pod of the object may be left, also none that is ending."""
@@ -193,3 +244,7 @@ class Objects:
         self._refusals[job.uid] = ChildRefusal(revision, job.generation, Reason.CHANGE_REFUSED, message, self._clock())
         self._store.wake()
         return False
+
+
+def _conditions(body: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    return (body.get("status") or {}).get("conditions") or ()

@@ -38,11 +38,11 @@ def hold(client: ClusterClient, child: ChildFacts, wanted: bool, placement: Plac
     """
     suspended = child.kind.suspension(True, placement, child.state.unit)
     if not wanted:
-        there = _activate(client, child, True)
+        there = activate(client, child, True)
         return _note(client, child, {}, None if there else suspended)
     noted = {"annotations": {ANNOTATION_HELD: "true"}}
     stored = _note(client, child, noted)
-    if _activate(client, child, False) or child.kind.observe(stored).suspended:
+    if activate(client, child, False) or child.kind.observe(stored).suspended:
         return stored
     return _note(client, child, noted, suspended)
 
@@ -54,21 +54,29 @@ def _note(
     return client.apply(child.kind.resource, {"metadata": about, **(spec or {})})
 
 
-def _activate(client: ClusterClient, child: ChildFacts, active: bool) -> bool:
-    """Whether Kueue is there."""
-    try:
-        found = client.list_all(WORKLOADS, child.namespace, labels=f"{LABEL_JOB_UID}={child.uid}")
-    except NotFound:
+def activate(client: ClusterClient, child: ChildFacts, active: bool) -> bool:
+    """Have the queue run the child, or not. Whether Kueue is there."""
+    found = queue_workloads(client, child)
+    if found is None:
         return False
     for workload in found:
         about = meta(workload)
-        if controller_of(about) != child.uid or workload["spec"].get("active", True) is active:
+        if workload["spec"].get("active", True) is active:
             continue
         if active and not _deactivated_here(about):
             continue
         named = {key: about[key] for key in ("name", "namespace", "uid")}
         client.apply(WORKLOADS, {"metadata": named, "spec": {"active": active}})
     return True
+
+
+def queue_workloads(client: ClusterClient, child: ChildFacts) -> list[dict[str, Any]] | None:
+    """What Kueue has of the child; None where there is no Kueue."""
+    try:
+        found = client.list_all(WORKLOADS, child.namespace, labels=f"{LABEL_JOB_UID}={child.uid}")
+    except NotFound:
+        return None
+    return [workload for workload in found if controller_of(meta(workload)) == child.uid]
 
 
 def _deactivated_here(metadata: Mapping[str, Any]) -> bool:

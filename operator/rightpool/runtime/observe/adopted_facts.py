@@ -11,7 +11,7 @@ from rightpool.api.workload import Workload
 from rightpool.contract import LABEL_ADOPT
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.revision_state import Undoing
-from rightpool.workloads.in_place import Original, edited, original_of, put_back, undone, why_unable
+from rightpool.workloads.in_place import Original, edited, original_of, put_back, queue_of, undone, unqueued, why_unable
 from rightpool.workloads.kinds.kind import Kind, adoption_of
 from rightpool.workloads.kinds.registry import adopted_workload
 from rightpool.workloads.names import ANNOTATION_ORIGINAL
@@ -62,14 +62,21 @@ class AdoptedFacts:
     undone: Undoing | None = None
     """Who has taken back what the operator has changed of it."""
 
+    queue: str | None = None
+    """The queue that says when it runs."""
+
 
 def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts | None) -> AdoptedFacts:
     """Its workload is read once for each of its specs, and not whenever its status changes."""
-    metadata, part = body["metadata"], adoption_of(kind)
+    metadata, part, queue = body["metadata"], adoption_of(kind), queue_of(body)
     generation, asked = int(metadata.get("generation") or 0), (metadata.get("labels") or {}).get(LABEL_ADOPT)
     note = (metadata.get("annotations") or {}).get(ANNOTATION_ORIGINAL)
-    able = part.abilities(body)._replace(unable=why_unable(body) or "")
-    if before is not None and generation and (before.generation, before.note) == (generation, note):
+    able = part.abilities(body)._replace(unable=why_unable(kind, body) or "")
+    if (
+        before is not None
+        and generation
+        and (before.generation, before.note, before.queue) == (generation, note, queue)
+    ):
         again = (asked, able, undone(kind, body) if before.original is not None else None)
         if (before.asked, before.able, before.undone) == again:
             return before
@@ -77,9 +84,10 @@ def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts
     members, workload, size, problem, role, trained = part.members(body), None, None, "", "", ""
     original = original_of(kind, body)
     changed = original is not None and edited(kind, body)
+    own = body if original is None or changed else put_back(body, original)
     try:
         now = adopted_workload(kind, body)
-        workload = now if original is None or changed else adopted_workload(kind, put_back(body, original))
+        workload = adopted_workload(kind, own if queue is None else unqueued(own))
         size, role = (now.chips, now.replicas), scaled_of(kind.pod_sets(workload.chosen)).name
         trained = ",".join(f"{label}={value}" for label, value in part.trained(body, role).items())
     except InvalidTemplate as error:
@@ -98,4 +106,5 @@ def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts
         original,
         changed,
         undone(kind, body),
+        queue,
     )

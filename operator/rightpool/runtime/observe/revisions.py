@@ -93,6 +93,7 @@ def _state(
         adopted=child.adopted is not None,
         edited=child.adopted is not None and child.adopted.edited,
         undone=None if child.adopted is None else child.adopted.undone,
+        queue=None if child.adopted is None else child.adopted.queue,
         active=len(active),
         others=len(own) - len(scaled),
         running=running,

@@ -43,6 +43,8 @@ _INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index'
 class AdoptedJobs:
     """Jobs that somebody else has made."""
 
+    queues: Final = True
+
     def abilities(self, body: Mapping[str, Any]) -> Abilities:
         """See Adoptable. Only an Indexed Job lets its completions change, along with its parallelism."""
         return Abilities("Job", resize=_is_gang(body["spec"]), affinity=True)

@@ -41,6 +41,8 @@ _INDEX_OF_JOB: Final = "metadata.annotations['jobset.sigs.k8s.io/job-index']"
 class AdoptedJobSets:
     """JobSets that somebody else has made."""
 
+    queues: Final = True
+
     def abilities(self, body: Mapping[str, Any]) -> Abilities:
         """See Adoptable. Its webhook takes no other counts, resources or affinity."""
         return Abilities("JobSet", resize=False, affinity=False)

@@ -127,6 +127,11 @@ class Companion(Protocol):
 class Adoptable(Protocol[A]):
     """Of objects that somebody else has made: what they run, which pods are theirs, and what can be changed of them."""
 
+    @property
+    def queues(self) -> bool:
+        """Whether Kueue reads an object of its queue anew that was changed while it is stopped."""
+        ...
+
     def abilities(self, body: Mapping[str, Any]) -> Abilities:
         """What can be changed of this object while it is suspended."""
         ...

@@ -56,6 +56,8 @@ _INDEX: Final = "metadata.labels['leaderworkerset.sigs.k8s.io/worker-index']"
 class AdoptedLeaderWorkerSets:
     """LeaderWorkerSets that somebody else has made."""
 
+    queues: Final = False
+
     def abilities(self, body: Mapping[str, Any]) -> Abilities:
         """See Adoptable. Whoever has several groups says how many, and how big each is."""
         return Abilities("LeaderWorkerSet", resize=_groups(body) == 1, affinity=True)

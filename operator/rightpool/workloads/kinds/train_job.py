@@ -43,6 +43,7 @@ _LAUNCHED: Final = ("mpi", "flux")  # by a pod of its own, which tells the other
 _PROGRAM: Final = ("image", "command", "args")
 _PATCHES: Final = "/spec/runtimePatches"
 _MANAGER: Final = "rightpool.dev/operator"  # of the operator's own entry there
+_NOBODYS: Final = (_MANAGER, "kueue.x-k8s.io/manager")  # of entries that are no user's
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,8 @@ class TrainingRuntimes:
 
 class AdoptedTrainJobs:
     """TrainJobs that somebody else has made. What they say themselves is read, and not their runtime."""
+
+    queues: Final = True
 
     def abilities(self, body: Mapping[str, Any]) -> Abilities:
         """See Adoptable. Trainer takes an affinity, which its JobSet refuses, and so never starts."""
@@ -289,11 +292,11 @@ def _asked(body: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _patched(body: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What others' entries of runtimePatches say of the pods that train, with JSON pointers."""
+    """What users' entries of runtimePatches say of the pods that train, with JSON pointers."""
     for place, patch in enumerate(body["spec"].get("runtimePatches") or ()):
         jobs = _under(patch, "trainingRuntimeSpec", "template", "spec").get("replicatedJobs")
         for index, job in enumerate(jobs if isinstance(jobs, list) else ()):
-            if _under(job).get("name") == _CONTAINER and patch.get("manager") != _MANAGER:
+            if _under(job).get("name") == _CONTAINER and patch.get("manager") not in _NOBODYS:
                 role = f"{_PATCHES}/{place}/trainingRuntimeSpec/template/spec/replicatedJobs/{index}"
                 yield f"{role}/template/spec/template/spec", _under(job, "template", "spec", "template", "spec")
 

@@ -17,11 +17,11 @@ from rightpool.api.placement import Placement
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.errors import Conflict, Invalid
-from rightpool.cluster.resources import PODS, PROFILED_JOBS
+from rightpool.cluster.resources import PODS, PROFILED_JOBS, WORKLOADS
 from rightpool.contract import ANNOTATION_ADOPTED_BY, LABEL_JOB
 from rightpool.planning.jobs.job import Job
 from rightpool.workloads.in_place import is_held, put
-from rightpool.workloads.names import ANNOTATION_ORIGINAL
+from rightpool.workloads.names import ANNOTATION_ORIGINAL, LABEL_QUEUE
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.act.world import World
 from tests.unit.runtime.makers import Body, profiled_job
@@ -177,3 +177,38 @@ def test_a_note_that_was_lost_is_in_the_status(world: Moving) -> None:
     body["status"] = ProfiledJobStatus(state=kept).to_dict()
     assert world.run(changed(world.read(), revisions=job.observed.revisions)) == ["patch suspend=False"]
     assert world.body["spec"]["template"]["spec"]["nodeSelector"] == {"pool": "b"}
+
+
+def read_by_kueue(world: Moving, **status: Any) -> None:
+    """Kueue's Workload of the object as that is now."""
+    owner = {"kind": "Job", "name": "train", "uid": "train-uid", "controller": True}
+    known = world.cluster.objects.get((WORKLOADS, "job-train")) or {
+        "metadata": {"name": "job-train", "namespace": "research", "uid": "w", "ownerReferences": [owner]},
+        "spec": {"active": True},
+    }
+    pods = [{"name": "main", "template": copy.deepcopy(world.body["spec"]["template"])}]
+    world.cluster.put(WORKLOADS, {**known, "spec": {**known["spec"], "podSets": pods}, "status": status})
+
+
+def test_in_a_queue_it_is_stopped_changed_and_started_by_its_queue(world: Moving) -> None:
+    world.edit("/metadata/labels", {**world.body["metadata"]["labels"], LABEL_QUEUE: "research"})
+    reserved = {"conditions": [{"type": "QuotaReserved", "status": "True"}]}
+    read_by_kueue(world, **reserved)
+    assert world.run(world.at(Phase.DRAINING)) == ["patch suspend=None", "apply job-train {'active': False}"]
+    assert is_held(world.body) and world.run(world.at(Phase.DRAINING)) == [], "it has been told"
+    world.edit("/spec/suspend", True)
+    assert world.run(world.at(Phase.STARTING)) == [], "its quota is still its own"
+    read_by_kueue(world)
+    assert world.run(world.at(Phase.STARTING)) == ["patch suspend=True"]
+    assert world.body["spec"]["template"]["spec"]["nodeSelector"] == {"pool": "b"} and is_held(world.body)
+    assert world.run(world.at(Phase.STARTING)) == [], "Kueue has not read it"
+    read_by_kueue(world)
+    assert world.run(world.at(Phase.STARTING)) == ["apply job-train {'active': True}", "patch suspend=True"]
+    assert not is_held(world.body) and world.run(world.at(Phase.STARTING)) == []
+
+
+def test_without_kueue_what_is_in_a_queue_is_not_stopped(world: Moving) -> None:
+    world.edit("/metadata/labels", {**world.body["metadata"]["labels"], LABEL_QUEUE: "research"})
+    world.run(world.at(Phase.PLANNED))
+    refusal = world.executor.objects.refusal(world.read())
+    assert refusal is not None and refusal.message == "queue research is to stop it, and Kueue has no Workload of it"
