@@ -58,7 +58,7 @@ class TrialOffer(NamedTuple):
         return self.worth - self.cost
 
 
-class _Stakes(NamedTuple):
+class Stakes(NamedTuple):
     """Dollars of a move of one job to one place."""
 
     work: float
@@ -132,7 +132,7 @@ def _doubt(job: Job, windows: float) -> float:
     return math.sqrt((here + there) / 2.0)
 
 
-def _stakes(evaluated: MeasuredJob, entry: int) -> _Stakes:
+def _stakes(evaluated: MeasuredJob, entry: int) -> Stakes:
     """By the horizon that a move has to pay back in. Where prices do not last, less of the saving does."""
     numbers, number = evaluated.offers.numbers, evaluated.number
     window = evaluated.job.spec.profiling.window.total_seconds()
@@ -143,7 +143,7 @@ def _stakes(evaluated: MeasuredJob, entry: int) -> _Stakes:
     there = hour - float(here) + (evaluated.price(evaluated.placement(entry)) or 0.0)
     work = hour * horizon / HOUR * lasts
     undone = hour * min(WAIT_FOR_VERDICT * window, horizon) / HOUR
-    return _Stakes(work, min(undone, work), there * float(numbers.restart[number]) / HOUR)
+    return Stakes(work, min(undone, work), there * float(numbers.restart[number]) / HOUR)
 
 
 def _log(evaluated: MeasuredJob, entry: int) -> float:
