@@ -17,7 +17,13 @@ from typing import Final
 import numpy as np
 
 from benchmarks.servers.data import Line, Trace
-from rightpool.planning.judge.traffic import Answered, TrafficBlock, TrafficVerdict, judge_traffic, slowed
+from rightpool.planning.judge.traffic import (
+    Answered,
+    TrafficBlock,
+    TrafficVerdict,
+    judge_traffic,
+    slowed,
+)
 from rightpool.planning.moves.shares import first_share, next_share
 from rightpool.planning.offers.servers.sizing import LatencyTarget, sized
 from rightpool.prediction.columns import Floats
@@ -128,7 +134,7 @@ def move(counts: Floats, sides: Sides, slow: float, draw: np.random.Generator) -
             found = judge_traffic(blocks, LATE, LATE)
             if found.verdict.undoes or slowed(logs, sides.spare):
                 return Moved(True, max(beyond, 0.0), at)
-            if taken >= HOLD if up is None else found.verdict is TrafficVerdict.HELD and taken:
+            if taken >= HOLD if up is None else found.verdict is TrafficVerdict.HELD:
                 break
         if up is None:
             break

@@ -25,7 +25,13 @@ CALM = Answered(1000, 2, 0, 0)
 
 
 def one(new: Answered, old: Answered | None = CALM, late: float | None = LATE) -> TrafficComparison:
-    return judge_traffic([TrafficBlock(new, old)], late, FAILING)
+    """In three blocks of the same."""
+    new, old = _third(new), None if old is None else _third(old)
+    return judge_traffic([TrafficBlock(new, old)] * 3, late, FAILING)
+
+
+def _third(whole: Answered) -> Answered:
+    return Answered(*(count / 3.0 for count in whole))
 
 
 @pytest.mark.parametrize(("requests", "late"), [(534, 0.0025), (1449, 0.005)])
@@ -75,6 +81,13 @@ def test_too_few_requests_are_kept_unless_they_speak_against_it() -> None:
     assert one(Answered(0, 0, 0, 0)).likely
     assert one(Answered(20, 0, 0, 0)).likely
     assert not one(Answered(20, 1, 0, 0)).likely
+
+
+def test_a_burst_after_silence_shows_nothing_yet() -> None:
+    """A step further would meet the next one with more replicas, and how long batches take is not known."""
+    silent, burst = TrafficBlock(Answered(0, 0, 0, 0), Answered(0, 0, 0, 0)), TrafficBlock(Answered(520, 0, 0, 0), CALM)
+    assert judge_traffic([silent] * 6 + [burst], LATE, FAILING).verdict is TrafficVerdict.OPEN
+    assert judge_traffic([silent] * 6 + [burst] * 3, LATE, FAILING).verdict is TrafficVerdict.HELD
 
 
 def test_without_a_limit_failures_alone_are_judged() -> None:

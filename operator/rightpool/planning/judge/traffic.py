@@ -23,7 +23,7 @@ WORST_HOUR: Final = 3.0
 """Times the share that may be late over a week, may be in an hour: where nothing beside it shows what the hour is
 like."""
 FEWEST_BLOCKS: Final = 3
-"""Fewer are no step: the first requests of a replica may be slow, and late ones are counted when they are answered."""
+"""Fewer with requests show nothing: the first ones may be slow, and late ones are counted when they are answered."""
 BLOCK_SD: Final = 0.05
 """How far the mean of a block's batches is off, as the standard deviation of a log."""
 SURE_Z: Final = 2.33
@@ -89,6 +89,7 @@ def judge_traffic(blocks: Sequence[TrafficBlock], late: float | None, failing: f
     olds = [block.old for block in blocks if block.old is not None]
     new, old = _all([block.new for block in blocks]), _all(olds)
     bad = new.late + new.doubtful
+    seen = sum(block.new.requests > 0.0 for block in blocks) >= FEWEST_BLOCKS
     old_share = (old.late + old.doubtful) / old.requests if old.requests else None
 
     def found(verdict: TrafficVerdict, *, likely: bool = True) -> TrafficComparison:
@@ -98,14 +99,14 @@ def judge_traffic(blocks: Sequence[TrafficBlock], late: float | None, failing: f
     if _surely_more(new.failed, new.requests, failing, old.failed, old.requests):
         return found(TrafficVerdict.FAILING, likely=False)
     if late is None:  # as many as show a limit of 1% of which none is late
-        held = new.requests >= math.log(SURE_TO_HOLD) / math.log1p(-_USUAL)
+        held = seen and new.requests >= math.log(SURE_TO_HOLD) / math.log1p(-_USUAL)
         return found(TrafficVerdict.HELD if held else TrafficVerdict.OPEN)
     clumps = max(_clump([(one.requests, one.late) for one in side]) for side in ([block.new for block in blocks], olds))
     most = late if old.requests else WORST_HOUR * late
     if _surely_more(new.late / clumps, new.requests / clumps, most, old.late / clumps, old.requests / clumps):
         return found(TrafficVerdict.LATE, likely=False)
     clump = _clump([(block.new.requests, block.new.late + block.new.doubtful) for block in blocks])
-    if at_most(bad / clump, new.requests / clump, late) < SURE_TO_HOLD:
+    if seen and at_most(bad / clump, new.requests / clump, late) < SURE_TO_HOLD:
         return found(TrafficVerdict.HELD)
     rare = at_least(bad / clump, new.requests / clump, max(late, old_share or 0.0))
     return found(TrafficVerdict.OPEN, likely=rare > 1.0 - LIKELY)

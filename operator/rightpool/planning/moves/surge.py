@@ -21,7 +21,6 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.traffic import (
-    FEWEST_BLOCKS,
     Answered,
     TrafficBlock,
     TrafficComparison,
@@ -154,7 +153,7 @@ def _judging(job: Job, migration: Migration, now: float) -> Job:
     if found.verdict.undoes:
         failing = found.verdict is TrafficVerdict.FAILING
         return _back(job, migration, Reason.ERRORS_ROSE if failing else Reason.TOO_LATE, text, now)
-    held = found.verdict is TrafficVerdict.HELD and len(blocks) >= FEWEST_BLOCKS
+    held = found.verdict is TrafficVerdict.HELD
     if migration.phase is Phase.SHARING:
         return _sharing(job, migration, found, held, now)
     if now - migration.phase_since < HELD_WINDOWS * job.spec.profiling.window.total_seconds():
