@@ -14,13 +14,13 @@ from rightpool.api.action import Action
 from rightpool.api.choices import AdaptationMode, Objective
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry
-from rightpool.api.migration import Migration
+from rightpool.api.migration import BatchPromise, Migration
 from rightpool.api.placement import CapacityType
 from rightpool.api.premise import Premise
 from rightpool.api.record import Record
 from rightpool.api.resources import RESOURCES
 from rightpool.api.revision import Revision
-from rightpool.api.status import Recommendation
+from rightpool.api.status import Recommendation, ServerSide, ServerStatus
 from rightpool.api.trace import TraceMemory, TraceSpread
 from rightpool.api.traits import ModelTraits
 from rightpool.api.work_unit import WorkUnit
@@ -251,7 +251,7 @@ def kinds() -> dict[str, Schema]:
             candidates=list_of(_CANDIDATE),
             decision=_DECISION,
             evaluatedNow=or_null(_DECISION),
-            migration=or_null(_of_status("migration", Migration, Revision)),
+            migration=or_null(_of_status("migration", Migration, Revision, BatchPromise)),
             recommendation=or_null(_of_status("recommendation", Recommendation)),
             cost=or_null(
                 object_of(
@@ -263,6 +263,7 @@ def kinds() -> dict[str, Schema]:
                 )
             ),
             history=list_of(_ENTRY),
+            server=or_null(_of_status("server", ServerStatus, ServerSide)),
             serving=or_null(
                 object_of(
                     requestsPerSecond=_NUMBER,

@@ -64,7 +64,7 @@ class Counterfactual(Record):
     """What baseline counts: Samples or Steps. Absent: Samples."""
 
     baseline: Quantity | None = None
-    """Throughput there around measuredAt, units a second."""
+    """Throughput there around measuredAt, units a second; of a server the requests that a replica took there."""
 
     baseline_at: Annotated[UnixTime | None, Field(alias="measuredAt")] = None
     """The middle of the time in which that was measured, later by as long as the job was stopped since."""

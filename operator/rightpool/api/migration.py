@@ -180,10 +180,10 @@ class Migration(Record):
     """Standard deviation of the logarithm of realised ÷ baseline, by how windows of this job differ."""
 
     failure: Annotated[Reason | None, WORD] = None
-    """While rolling back: why, in one CamelCase word."""
+    """While rolling back, and of an edit that does not start: why, in one CamelCase word."""
 
     failure_message: str | None = None
-    """While rolling back: why, in numbers."""
+    """The same in numbers."""
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
@@ -201,6 +201,11 @@ class Migration(Record):
         """Dollars for a million units, as promised."""
         rate = None if self.predicted is None else self.predicted.median
         return measured_cost_per_million(rate, self.target.cost_per_hour)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether an edit of a server has not started and holds no chips any more: it waits for the next one."""
+        return self.failure is not None and not self.rolling_back
 
     @property
     def promises(self) -> bool:

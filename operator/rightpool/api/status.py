@@ -213,6 +213,9 @@ class ServerSide(Record):
     hours: Figure | None = None
     """Hours of a replica for a million of the week's requests. Absent: the limit is not kept."""
 
+    within: Figure | None = None
+    """Seconds within which the share of the week's requests that has a limit is answered. Absent: not known."""
+
 
 @value_object
 class ServerStatus(Record):

@@ -19,10 +19,11 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
     candidates              the best first, each {pool, chips, replicas, capacity, throughput, unit, costPerHour,
                             costPerMillion, scalingEfficiency, modelFlopsUtilization, saving, probability, variant,
                             verdict, message}.
-                            unit is Samples or Steps: throughput counts them, and costPerMillion is for a million. Both
-                            are {median, low, high} with an 80% interval, the first with its basis. variant is the
-                            vendor whose variant of the template is used there, or null. verdict is Eligible, or the
-                            reason why not, which `message` explains in numbers
+                            unit is Samples, Steps or Requests: throughput counts them, of a server those that share its
+                            dollars, and costPerMillion is for a million. Both are {median, low, high} with an 80%
+                            interval, the first with its basis. variant is the vendor whose variant of the template is
+                            used there, or null. verdict is Eligible, or the reason why not, which `message` explains in
+                            numbers
     decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}: that of the
                             operator, or where it has not looked at the job, what it would decide
     evaluatedNow            the same, as it would be if evaluated now; null where that is no other one
@@ -32,6 +33,8 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
                             the 80% interval of saved; goodput is the useful share of paid chip time; null where nothing
                             was spent
     history                 as status.history, the newest last, each with its unit
+    server                  as status.server: what a server answers, its recorded week, and what it would be in each
+                            pool; null of other jobs
     serving                 null without --requests-per-second and --p99. Else {requestsPerSecond, p99Limit, batch,
                             reason, message, candidates}: batch is of the measured program, and where it is not known,
                             reason and message say why nothing is known. candidates are the cheapest first, each
@@ -304,6 +307,7 @@ def document(found: Explanation) -> dict[str, Any]:
         if not account.empty
         else None,
         "history": [status_document(entry) for entry in job.state.history],
+        "server": status_document(status.server),
         "serving": _serving(found),
     }
 

@@ -23,6 +23,7 @@ from rightpool.cli.profile_fields import (
     profile_remarks,
     unmeasured_fields,
 )
+from rightpool.cli.served import print_answers, server_columns, server_remark, server_row
 from rightpool.cli.state import holds_chips, state_of
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.jobs.job import unit_of
@@ -37,6 +38,7 @@ from rightpool.reporting.stored_job import StoredJob
 # Titles of sections that the page adds a drawing to.
 DOES: Final = "Does"
 COULD_BE: Final = "Could be"
+ANSWERS: Final = "Answers"
 # More candidates than anybody reads at once.
 SHOWN: Final = 12
 # Of so many it is said what they were predicted from: the chosen one and the best.
@@ -94,7 +96,11 @@ def print_explanation(page: Page, found: Explanation, *, everything: bool = Fals
         _decision(page, found)
     _placement(page, found)
     _targets(page, found)
-    _profile(page, found)
+    served = job.spec.workload.server is not None
+    if served:
+        print_answers(page, found, ANSWERS)
+    if not served or job.observed.profile is not None:
+        _profile(page, found)
     print_bottleneck(page, found)
     _report(page, found)
     if found.job.state.finished is None:
@@ -238,9 +244,14 @@ def _candidates(page: Page, found: Explanation, everything: bool) -> None:
         return
     shown = candidates if everything or len(candidates) <= SHOWN + 2 else candidates[:SHOWN]
     target = decision.target
-    rows = [] if assessment.current is None else [_row("now", assessment.current, current=True)]
-    rows += [_row("→" if candidate.placement == target else "", candidate) for candidate in shown]
-    page.table(_candidate_columns(unit_of(found.job)), rows, indented=True)
+    latency = found.job.spec.targets.latency if found.job.spec.workload.server is not None else None
+    columns = _candidate_columns(unit_of(found.job)) if latency is None else server_columns(latency.percentile.name)
+    row = _row if latency is None else server_row
+    rows = [] if assessment.current is None else [row("now", assessment.current, current=True)]
+    rows += [row("→" if candidate.placement == target else "", candidate) for candidate in shown]
+    page.table(columns, rows, indented=True)
+    if latency is not None:
+        page.indented(server_remark(latency.percentile.name), "dim")
     reasons = [*_variants_used(found, shown), *_why_not(shown)]
     if reasons:
         page.line()

@@ -16,12 +16,13 @@ from rightpool.profiles.answers import Answers
 
 def server_status(job: Job) -> ServerStatus | None:
     """None where nothing of the requests is known."""
-    answers, revision, sized = job.observed.answers, job.state.revision, _sized(job)
+    answers, sized, migration = job.observed.answers, _sized(job), job.state.migration
     if answers is None or answers.requests_per_second is None:
         return sized
     late = None if answers.late is None else answers.late.share
-    known = revision is not None and revision.revision == answers.revision
-    hourly, rate, p99 = revision.cost_per_hour if revision and known else None, answers.requests_per_second, answers.p99
+    refs = (job.state.revision, None if migration is None else migration.target)
+    hourly = next((ref.cost_per_hour for ref in refs if ref is not None and ref.revision == answers.revision), None)
+    rate, p99 = answers.requests_per_second, answers.p99
     return replace(
         sized or ServerStatus(),
         late_at_least=None if late is None else late.low,
@@ -82,6 +83,7 @@ def _side(size: PlaceSize) -> ServerSide:
         probability=size.chance,
         replicas=size.replicas,
         hours=size.hours if math.isfinite(size.hours) else None,
+        within=size.within if math.isfinite(size.within) else None,
         load=size.load,
         seen=size.seen,
         doubt=size.doubt,
@@ -101,6 +103,7 @@ def _place(side: ServerSide) -> PlaceSize:
         load=side.load,
         seen=side.seen,
         hours=math.inf if side.hours is None else side.hours,
+        within=math.inf if side.within is None else side.within,
         doubt=side.doubt,
         spare=side.spare,
     )

@@ -10,13 +10,14 @@ import pytest
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
-from rightpool.api.migration import Migration, Phase
+from rightpool.api.migration import BatchPromise, Migration, Phase
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.commands import DirectTraffic, EndRevision, EnsureRevision, commands
 from rightpool.planning.moves.shares import first_share, next_share
-from rightpool.planning.moves.surge import HELD_WINDOWS, LONGEST_JUDGED_SECONDS, LONGEST_SURGE_SECONDS
+from rightpool.planning.moves.surge import LONGEST_JUDGED_SECONDS, LONGEST_SURGE_SECONDS
 from rightpool.planning.moves.transitions import advance
+from rightpool.planning.work.server import HELD_WINDOWS
 from rightpool.profiles.latency import Distribution
 from rightpool.profiles.served import RequestCounter, RequestTime, ServedWindow, ServerCounts, Sides
 from rightpool.reporting.decision_texts import decision_text
@@ -224,3 +225,47 @@ def test_steps(new: int, old: int, expected: list[int]) -> None:
         steps.append(up)
     assert steps == expected
     assert all(up + old >= max(new, old) for up in steps), "no endpoint gets more than it is there for"
+
+
+def batched(one: ServedWindow, seconds: float) -> ServedWindow:
+    """Batches of four requests that took so long."""
+    requests = one.counts.counters[RequestCounter.REQUESTS]
+    counts = {
+        RequestCounter.BATCHED: requests,
+        RequestCounter.BATCHES: requests / 4.0,
+        RequestCounter.TIMED_BATCHES: requests / 4.0,
+        RequestCounter.BATCH_SECONDS: requests / 4.0 * seconds,
+    }
+    return replace(one, counts=replace(one.counts, counters={**one.counts.counters, **counts}))
+
+
+def promising(spare: float = 1.2) -> Job:
+    """Batches of four were to take 14 ms."""
+    job = moving(new=1, old=1)
+    migration = job.state.migration
+    assert migration is not None
+    promise = BatchPromise(0.010, 0.001, spare)
+    return seen(step(job.with_state(replace(job.state, migration=replace(migration, batches=promise)))), 1)
+
+
+def test_batches_that_break_the_limit_at_the_peak_send_it_back_before_any_is_late() -> None:
+    job = seen(promising(), 1, sides=sides(batched(window(100), 0.021), window(100)))
+    entry = job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, Reason.TOO_LATE)
+    assert "1.5 times as long as promised" in entry.message
+    assert job.state.avoid[-1].pool == "l40s"
+
+
+def test_batches_that_have_room_go_on() -> None:
+    job = seen(promising(spare=2.0), 1, sides=sides(batched(GOOD, 0.021), SAME))
+    assert phase(job) is Phase.HOLDING
+
+
+def test_a_replica_that_starts_anew_while_held_is_no_reason_to_go_back() -> None:
+    job = seen(holding(), 0, now=NOW + LONGEST_SURGE_SECONDS + 60.0)
+    assert job.state.migration is None and job.state.history[-1].reason == Reason.ERRORS_ROSE, "none is left"
+    two = seen(step(moving(new=2, old=2)), 1)
+    two = seen(two, 1, sides=sides(GOOD, SAME))
+    two = seen(two, 2, sides=sides(GOOD, SAME))
+    assert phase(two) is Phase.HOLDING
+    assert phase(seen(two, 1, now=NOW + LONGEST_SURGE_SECONDS + 60.0, sides=())) is Phase.HOLDING

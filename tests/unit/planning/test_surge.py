@@ -9,6 +9,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
+from rightpool.planning.allocate.room import reservation
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.commands import EndRevision, EnsureRevision, commands
@@ -85,7 +86,7 @@ def test_an_edit_that_is_taken_back_ends_the_new_one_alone() -> None:
 
 def test_an_edit_that_does_not_start_waits_and_harms_nothing() -> None:
     job = with_target(surging(), active=2, blocked="Unschedulable")
-    later = step(job, NOW + 10 * LONGEST_SURGE_SECONDS)
+    later = step(job, NOW + LONGEST_SURGE_SECONDS)
     assert later.state.migration is not None and (wanted(later), ended(later)) == ({1, 2}, set())
 
 
@@ -108,3 +109,15 @@ def test_an_edit_waits_for_chips_of_its_own() -> None:
     assert judged(edited(server()), full).decision.reason is Reason.WAITING_FOR_CAPACITY
     training = edited(running(made=spec(chips=4)))
     assert judged(training, full).decision.reason is Reason.UPDATING
+
+
+def test_an_edit_that_never_starts_gives_its_chips_back() -> None:
+    """And waits for the next one."""
+    job = step(surging(), NOW + LONGEST_SURGE_SECONDS + 1.0)
+    assert (wanted(job), job.state.migration is not None) == ({1}, True)
+    assert ended(with_target(job, active=1)) == {2}
+    assert reservation(job) == ()
+    again = step(job, NOW + 3 * LONGEST_SURGE_SECONDS)
+    assert again.state.migration == job.state.migration
+    taken_back = step(edited(job, "third"), NOW + 3 * LONGEST_SURGE_SECONDS)
+    assert taken_back.state.migration is None and taken_back.state.history[-1].outcome is Outcome.SUPERSEDED

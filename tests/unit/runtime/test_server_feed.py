@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
+from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
+from rightpool.api.migration import Migration, Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.profiles.answers import PageProblem
@@ -169,4 +174,35 @@ def test_what_is_answered_stays_the_same_object_while_it_is_the_same_and_goes_wh
     for second in range(660, 1260, 15):
         operator.cycle(NOW + second, SERVER)
     assert operator.feed.answers(SERVER) is None
+    operator.feed.close()
+
+
+def moving(phase: Phase) -> Job:
+    """From one pool to another."""
+    here = SERVER.state.revision
+    assert here is not None
+    there = replace(here, revision=2, placement=replace(here.placement, pool="l40s"))
+    move = Migration("d-1", Action.MOVE, phase, here, there, NOW, NOW, Reason.CHEAPER_POOL_MEETS_TARGETS)
+    return SERVER.with_state(replace(SERVER.state, migration=move))
+
+
+@pytest.mark.parametrize(("phase", "revision"), [(Phase.SHARING, 1), (Phase.HOLDING, 2)], ids=["Sharing", "Holding"])
+def test_what_it_answers_is_of_the_side_that_has_the_requests(phase: Phase, revision: int) -> None:
+    operator, job = Operator(Cluster()), moving(phase)
+    for second in range(0, 150, 15):
+        operator.cycle(NOW + second, job)
+    answers = operator.feed.answers(job)
+    assert answers is not None and answers.revision == revision
+
+
+def test_batches_of_both_sides_of_a_move_are_remembered() -> None:
+    """So that a place that was too slow is not predicted again."""
+    operator, job = Operator(Cluster()), moving(Phase.SHARING)
+    batches = {"requests": 40.0, "batched": 40.0, "batches": 10.0, "timedBatches": 10.0, "batchSeconds": 0.5}
+    operator.reader.counts = ServerCounts({RequestCounter(name): count for name, count in batches.items()}, {}, {})
+    for second in range(0, 150, 15):
+        operator.cycle(NOW + second, job)
+    record = operator.records.of(KEY)
+    assert record is not None
+    assert [record.loads.at(f"{pool}/4") is not None for pool in ("a100", "l40s")] == [True, True]
     operator.feed.close()

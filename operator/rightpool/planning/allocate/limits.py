@@ -93,7 +93,7 @@ class FleetLimits:
         for job in jobs:
             migration = job.state.migration
             # One that is stopped holds nothing, and may be for days.
-            idle = job.deleting or job.state.pause is not None
+            idle = job.deleting or job.state.pause is not None or (migration is not None and migration.given_up)
             if migration is not None and not idle and contradiction(job) is None and not asks_first(job):
                 self._under_way[job.key.namespace] += 1
                 self._moves += migration.created_at > now - HOUR and not migration.demanded

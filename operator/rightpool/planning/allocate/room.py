@@ -250,7 +250,7 @@ def reservation(job: Job) -> tuple[Placement, ...]:
     if job.awaits_approval:
         return ()
     due: dict[str, Placement] = {}
-    if migration.phase in _TARGET_DUE:
+    if migration.phase in _TARGET_DUE and not migration.given_up:
         due[migration.target.placement.pool] = migration.target.placement
     if holds_source(migration) and work_of(job.spec).one_writer:  # else its pods are there
         left = migration.source.placement

@@ -35,6 +35,7 @@ from rightpool.planning.books.counterfactual import (
     taken_since,
 )
 from rightpool.planning.books.holding import holding, kept_for_edit
+from rightpool.planning.books.served import served_elsewhere
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.work.outlook import patience
@@ -266,6 +267,8 @@ def _metered(job: Job, policy: PlacementPolicySpec, now: float) -> Job:
         free = interruption.demanded or (interruption.unplanned and there is None)
         saving = 0.0 if free else -(held.cost_per_hour or 0.0)
         compared = not free
+    elif held.cost_per_hour is not None and (elsewhere := served_elsewhere(job)) is not None:
+        compared, per_hour, saving = False, elsewhere, elsewhere - held.cost_per_hour
     elif there is None or revision is None or held.cost_per_hour is None or there.cost_per_hour is None:
         compared = False  # at home, or nothing to compare with
     else:

@@ -58,15 +58,14 @@ class PlaceSize:
     """Standard deviation of the log of what a batch takes."""
     spare: float = 1.0
     """Times as long as that which batches may take until the limit is not kept any more."""
+    within: float = math.inf
+    """Seconds within which the share of the week's requests that has a limit is answered, as likely less as more;
+    infinitely many where that is not known."""
 
     @property
     def alone(self) -> float:
         """Seconds of one request by itself."""
         return self.fixed + self.each
-
-    def needed(self, peak: float) -> int | None:
-        """Replicas for a peak, requests a second; None where no number does."""
-        return max(math.ceil(peak / self.servable), 1) if self.servable > 0.0 else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

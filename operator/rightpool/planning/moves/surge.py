@@ -19,6 +19,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
+from rightpool.planning.books.served import moved_server, realised_requests
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.traffic import (
     Answered,
@@ -40,7 +41,7 @@ from rightpool.profiles.loads import batch_of
 from rightpool.profiles.served import RequestCounter, ServedWindow
 
 LONGEST_SURGE_SECONDS: Final = 1800.0
-"""How long a target that nobody has asked for may keep chips without answering."""
+"""How long a target may keep chips without answering."""
 LONGEST_JUDGED_SECONDS: Final = 86_400.0
 """How long requests are waited for that show whether a move keeps the limit."""
 FAILING: Final = 0.001
@@ -84,7 +85,7 @@ class Surge(Handover):
 
     def there(self, current: Revision, migration: Migration | None) -> tuple[Revision, ...]:
         """Both, until the new one is to answer alone."""
-        if migration is None or migration.phase not in self.phases:
+        if migration is None or migration.phase not in self.phases or migration.given_up:
             return (current,)
         return current, _up(migration)
 
@@ -110,11 +111,14 @@ def _is_judged(job: Job, migration: Migration) -> bool:
 def _waiting(job: Job, migration: Migration, now: float) -> Job:
     """Replicas of the target are not there."""
     waited = now - migration.phase_since
-    if migration.action is Action.UPDATE or waited <= LONGEST_SURGE_SECONDS:
+    if migration.given_up or waited <= LONGEST_SURGE_SECONDS:
         return job
     target = migration.target
     why = job.revision(target.revision).why_not_running
     text = NotRunning(LONGEST_SURGE_SECONDS, why, None).text()
+    if migration.action is Action.UPDATE:  # it waits for the next edit, and holds no chips meanwhile
+        failed = replace(migration, failure=Reason.START_DEADLINE_EXCEEDED, failure_message=text, message=text)
+        return with_phase(job, failed, Phase.SURGING, now)
     if migration.phase is not Phase.SURGING:
         return _back(job, migration, Reason.START_DEADLINE_EXCEEDED, text, now)
     job = with_avoided(job, target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id)
@@ -187,8 +191,12 @@ def _arrived(
     reason: Reason | None = None,
 ) -> Job:
     """What is left is ended."""
-    moved = job.with_state(replace(job.state, revision=migration.target))
-    return end_migration(moved, migration, outcome, reason or migration.reason, now)
+    if outcome is Outcome.VERIFIED:
+        migration = replace(migration, realised=realised_requests(job, migration))
+        job = moved_server(job, migration, now)
+    else:
+        job = job.with_state(replace(job.state, revision=migration.target))
+    return end_migration(job, migration, outcome, reason or migration.reason, now)
 
 
 def _back(job: Job, migration: Migration, reason: Reason, text: str, now: float) -> Job:

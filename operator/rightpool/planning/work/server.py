@@ -106,12 +106,18 @@ class Answering(Work):
 def pods_at(job: Job, pool: str, here: int) -> int:
     """Replicas that the peak takes in a pool, between those that are allowed; as many as there are where nothing
     tells. here: how many there are."""
+    sizing = job.observed.sizing
+    size = None if sizing is None else sizing.at(pool)
+    return replicas_for(job, None if size is None else size.servable, here)
+
+
+def replicas_for(job: Job, servable: float | None, here: int) -> int:
+    """Replicas that the peak takes where each takes so many requests a second, between those that are allowed; as many
+    as there are where nothing tells."""
     server, sizing = job.spec.workload.server, job.observed.sizing
-    if server is None or sizing is None or sizing.peak is None:
+    if server is None or sizing is None or sizing.peak is None or not servable:
         return here
-    size = sizing.at(pool)
-    needed = None if size is None else size.needed(sizing.peak)
-    return min(max(here if needed is None else needed, server.scale.min), server.scale.most)
+    return min(max(math.ceil(sizing.peak / servable), server.scale.min), server.scale.most)
 
 
 def beside_seconds(job: Job) -> float:

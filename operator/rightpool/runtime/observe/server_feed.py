@@ -111,7 +111,7 @@ class ServerFeed:
     def answers(self, job: Job) -> Answers | None:
         """What a server answers now, the very object of before while it is the same; None where that is unknown."""
         last = self._last.get(job.key)
-        return None if last is None or last.answers.revision != observed_revision(job) else last.answers
+        return None if last is None or last.answers.revision != _telling(job) else last.answers
 
     def cycle(self, jobs: Iterable[Job], pools: Mapping[str, Pool], now: float) -> None:
         """Take what a finished read has brought, and start the next one."""
@@ -177,9 +177,11 @@ class ServerFeed:
             job = servers.get(JobKey(revision.namespace, revision.job))
             target = None if job is None else percentile_of(job)
             limit = None if target is None else target.seconds
-            self._tell(revision, answers_of(revision.revision, recent, limit), now)
+            if job is not None and _telling(job) == revision.revision:
+                self._tell(revision, answers_of(revision.revision, recent, limit), now)
         for revision, failure in reading.failures.items():
-            if revision not in reading.windows:
+            job = servers.get(JobKey(revision.namespace, revision.job))
+            if revision not in reading.windows and job is not None and _telling(job) == revision.revision:
                 self._recent.pop(revision, None)
                 self._tell(revision, Answers(revision.revision, problem=failure.problem), now)
         # Of what is not read any more nothing is known either.
@@ -247,6 +249,13 @@ def _shared(job: Job) -> Migration | None:
     """The move of a server whose new side gets requests; None where there is none."""
     migration = job.state.migration
     return migration if migration is not None and migration.phase in _SHARED else None
+
+
+def _telling(job: Job) -> int | None:
+    """Number of the Revision whose answers are the server's: of the one that gets all requests, or did before."""
+    migration, number = job.state.migration, observed_revision(job)
+    holds = migration is not None and migration.phase is Phase.HOLDING and number is not None
+    return migration.target.revision if holds and migration is not None else number
 
 
 def _answering_refs(job: Job) -> tuple[Revision, ...]:

@@ -17,7 +17,7 @@ from rightpool.planning.offers.servers.floor import usual_peaks
 from rightpool.planning.offers.servers.refusal import LatencyNotHeld, LoadExtrapolated, TooSlowAlone
 from rightpool.prediction.columns import Floats, floats
 from rightpool.prediction.cost import MILLION
-from rightpool.prediction.replay import Replica
+from rightpool.prediction.replay import Replica, tail
 from rightpool.prediction.server import Lines, LoadLine
 from rightpool.profiles.demand import SLOT
 
@@ -77,6 +77,7 @@ def sized(
         load=mean_load(line, highest / needed),
         hours=float(replicas[known].sum()) * SLOT / HOUR / (requests / MILLION),
         spare=spare_time(line, counts, target, needed),
+        within=tail(line, counts, replicas, target.quantile).whole,
     )
 
 

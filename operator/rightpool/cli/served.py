@@ -1,0 +1,93 @@
+"""What a server answers, its recorded week, and what it would be in each pool, as `explain` shows them."""
+
+from __future__ import annotations
+
+import math
+
+from rightpool.api.server import ServerWorkload
+from rightpool.api.status import ServerStatus
+from rightpool.api.wording import moment, number, pool_of, share
+from rightpool.cli.explained import Explanation
+from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
+from rightpool.planning.offers.candidate import Candidate
+from rightpool.reporting.server_status import p99_text
+
+
+def print_answers(page: Page, found: Explanation, title: str) -> None:
+    """What it answers now, its week, and what a replica takes."""
+    page.heading(title)
+    server, workload = found.stored.status.server, found.job.spec.workload.server
+    if server is None or workload is None:
+        page.indented("no requests are counted yet: see the condition Profiled")
+        return
+    page.pairs(_pairs(found, server, workload))
+    if server.week is not None:
+        page.indented("each bar is the highest demand in three hours; a dot where nothing is known", "dim")
+
+
+def _pairs(found: Explanation, server: ServerStatus, workload: ServerWorkload) -> list[tuple[str, str]]:
+    pairs, ref = [], found.job.state.revision
+    if server.requests_per_second is not None:
+        p99 = p99_text(server)
+        pairs.append(
+            ("requests", f"{number(server.requests_per_second)} a second{'' if p99 is None else f', p99 {p99}'}")
+        )
+    if server.late_at_least is not None:
+        most = server.late_at_least if server.late_at_most is None else server.late_at_most
+        low = "" if most == server.late_at_least else f"{share(server.late_at_least)} to "
+        pairs.append(("late", f"{low}{share(most)} of them"))
+    if server.week is not None:
+        pairs.append(("week", server.week))
+    if server.peak is not None:
+        pairs.append(("peak", f"{number(server.peak)} requests/s around this time of day"))
+    if server.servable_at_least is not None and server.servable_at_most is not None:
+        low, high = number(server.servable_at_least), number(server.servable_at_most)
+        pairs.append(("a replica", f"takes {low} to {high} requests/s at the peak with the limit kept (80% interval)"))
+    if ref is not None:
+        needed = "" if server.needed is None else f", {server.needed} needed"
+        scale = workload.scale
+        allowed = f"{scale.min}" if scale.most == scale.min else f"{scale.min} to {scale.most}"
+        pairs.append(("replicas", f"{ref.placement.replicas}{needed}, {allowed} allowed"))
+    return pairs
+
+
+def server_columns(percentile: str) -> tuple[Column, ...]:
+    """Of the table of pools. percentile: that which has a limit, such as p99."""
+    return (
+        Column(""),
+        Column("POOL"),
+        Column("REPLICAS", right=True),
+        Column("REQUESTS/S EACH", right=True, drop=3),
+        Column(percentile.upper(), right=True),
+        Column("P(HELD)", right=True),
+        Column("$/H", right=True, drop=1),
+        Column("$/M REQUESTS", right=True),
+        Column("SAVING", right=True),
+        Column("P(BETTER)", right=True, drop=2),
+        Column("VERDICT", wraps=True),
+    )
+
+
+def server_row(mark: str, candidate: Candidate, *, current: bool = False) -> list[str]:
+    """One pool."""
+    size, cost = candidate.size, candidate.cost_per_million
+    verdict = "" if current else "Eligible"
+    holds = size is not None and size.servable > 0.0
+    return [
+        mark,
+        pool_of(candidate.placement),
+        str(candidate.placement.replicas),
+        f"{number(size.servable)}" if size is not None and holds else NOTHING,
+        moment(size.within) if size is not None and math.isfinite(size.within) else NOTHING,
+        f"{size.chance:.2f}" if size is not None else NOTHING,
+        NOTHING if candidate.cost_per_hour is None else f"{candidate.cost_per_hour:.2f}",
+        dollar_cell(None if cost is None else cost.median),
+        NOTHING if candidate.saving is None or current else share(candidate.saving),
+        NOTHING if candidate.probability is None else f"{candidate.probability:.2f}",
+        verdict if candidate.rejection is None else candidate.rejection.reason.value,
+    ]
+
+
+def server_remark(percentile: str) -> str:
+    """What the numbers of the table are of."""
+    return f"replicas for the peak around this time; {percentile}, P(held) and $ per million over the recorded week"
