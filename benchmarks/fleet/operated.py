@@ -1,7 +1,8 @@
 """The operator's whole plan, driven through the rounds: evaluation, members, limits and the nodes of each pool.
 
 Its jobs are asked for with a node of eight chips and may have 1 to 24; all let the fleet move them. Of one that has
-begun to work it is told the true rates everywhere; of one that has not, nothing, as in a cluster.
+begun to work it is told the true rates everywhere; of one that has not, nothing, as in a cluster: what others of its
+application do is known to the operator while one of them runs.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ from rightpool.simulation.rounds import RoundJob
 
 BEGAN: Final = 1_800_000_000.0
 ASKED: Final = 8
+MEMORY: Final = "256Mi"
+"""Of each of so many chips: little, since a job makes its batch for the chips that it has and so fits on any."""
 POLICY: Final = PlacementPolicySpec.model_validate({"defaultAdaptationMode": "Auto", "fleet": {"mode": "Auto"}})
 """Its limits are those that every fleet has by default."""
 _CHIPS: Final = {"aws": "T4-16GB", "rtx": "RTX2080Ti-11GB", "dgx-ext": "A100-SXM4-40GB"}
@@ -174,10 +177,12 @@ class Operated:
             done = round(job.progress * application.smallest)
             progress = JobProgress(done=done, since=at, revision=ref.revision, rate=rate)
         state = JobState(revision=ref, progress=progress, history=stored.history, moves=max(job.restarts, 0))
-        return Job(key, job.name, 1, BEGAN + job.came, stored.spec, "h", state=state, observed=observed)
+        program = application.name
+        return Job(key, job.name, 1, BEGAN + job.came, stored.spec, program, state=state, observed=observed)
 
     def _placed(self, job: RoundJob, target: Placement, at: float) -> bool:
         """Whether nodes were found for it; if not it stays where it is."""
+        assert isinstance(job.work, BestBatch)
         stored, pool = self.stored[job.name], self.pools[target.pool]
         before, nodes = stored.revision, stored.nodes
         self._release(stored)
@@ -192,7 +197,14 @@ class Operated:
         stored.nodes = found
         number = 1 if before is None else before.revision + 1
         stored.revision = Revision(
-            number, target, "h", ASKED, 1, at, pool.pool.price.hourly(target), chip=pool.pool.accelerator.key
+            number,
+            target,
+            job.work.application.name,
+            ASKED,
+            1,
+            at,
+            pool.pool.price.hourly(target),
+            chip=pool.pool.accelerator.key,
         )
         if before is not None:
             entry = LedgerEntry(
@@ -238,6 +250,7 @@ def _spec(application: Application) -> ProfiledJobSpec:
                 "chipCounts": [1, 2, 4, 8, 12, 16, 20, 24],
                 "batch": "Global",
             },
+            "placement": {"memoryPerChip": MEMORY},
             "adaptation": {"yield": "Move"},
             "targets": {"objective": "MinimizeTime"},
             "progress": {"totalSamples": round(application.ends[-1] * application.smallest)},

@@ -247,10 +247,15 @@ def test_who_gave_way_grows_again_when_chips_are_free() -> None:
 class Watching(FleetAllocator):
     """It keeps what each job's hour was taken to be worth."""
 
-    __slots__ = ("values",)
+    __slots__ = ("rates", "values")
 
     def share(self, problem: AllocationProblem, before: Choice | None) -> Choice:
-        self.values = [stake.value for stake in problem.members().stakes]
+        members = problem.members()
+        self.values = [stake.value for stake in members.stakes]
+        self.rates = {
+            stake.key.name: {members.places[place]: rate for place, rate in zip(stake.places, stake.rates, strict=True)}
+            for stake in members.stakes
+        }
         return super().share(problem, before)
 
 
@@ -262,6 +267,18 @@ def test_what_time_is_worth_goes_by_what_a_job_wants_and_not_by_what_it_has() ->
         plan(fleet([one], only(8 - chips), FREE), allocator=allocator)
         found += allocator.values
     assert found == [16.0, 16.0], "what eight chips cost"
+
+
+@pytest.mark.parametrize("program", ["same", "other"])
+def test_a_job_that_waits_does_what_another_of_its_program_is_known_to_do(program: str) -> None:
+    """What was never measured of any is worth by how many chips there are."""
+    one = wide(4)
+    two = replace(fresh("new", one.spec), workload_hash=one.workload_hash if program == "same" else program)
+    allocator = Watching()
+    plan(fleet([one, two], only(4), FREE), allocator=allocator)
+    known, asked = allocator.rates["wide"], allocator.rates["new"]
+    assert Placement("only", 4, 1) in asked
+    assert ({place: known[place] for place in asked} == asked) is (program == "same")
 
 
 def test_restarts_for_others_take_a_share_of_its_time_and_no_number_in_its_life() -> None:

@@ -1,8 +1,9 @@
 """Members: what the fleet's jobs are to a market, each by what it would do where it could be.
 
-A job that was measured is worth by what it does, of which its own uncertainty is taken off. Of one that was not, the
-order in which it would be tried is known, and that more chips do more: so much is its time worth as its first choice
-costs, and the more the longer it has waited. Nobody's time is worth more than the dearest place that it could have.
+A job that was measured is worth by what it does, of which its own uncertainty is taken off. One that was not does what
+another job of the same program is known to do. Where there is none, the order in which it would be tried is known, and
+that more chips do more: so much is its time worth as its first choice costs. It is worth the more the longer it waits.
+Nobody's time is worth more than the dearest place that it could have.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.planning.allocate.allocator import Ask, MarketMembers, Turn
 from rightpool.planning.allocate.limits import fleet_move_limit
 from rightpool.planning.allocate.market import Stake
@@ -65,6 +67,8 @@ def members_of(
         if assessment.evaluated is not None and gives_way(fleet.jobs[key], assessment, fleet):
             given.add(key)
             book.add_running(assessment.evaluated, _possible(assessment.evaluated, room, free))
+    asks = list(asks)
+    known = _measured_by_program(alone) if any(ask.turn is Turn.START for ask in asks) else {}
     for ask in asks:
         if ask.key in given:
             continue
@@ -72,7 +76,11 @@ def members_of(
         if ask.turn is Turn.START:
             short = (ask.chips(offer) > free[place.pool] for offer, place in enumerate(ask.offers))
             could = [offer for offer, (fit, few) in enumerate(zip(fits, short, strict=True)) if fit or few]
-            book.add_waiting(ask, _wished(ask, could, fits, fleet.policy))
+            wished = _wished(ask, could, fits, fleet.policy)
+            other = known.get(ask.job.workload_hash)
+            alike = other is not None and _alike(ask.job.spec, other.job.spec)
+            if other is None or not alike or not book.add_alike(ask, wished, other):
+                book.add_waiting(ask, wished)
         elif ask.turn is Turn.MOVE and ask.evaluated.intent is Intent.SAVE:
             offers = [offer for offer, fit in enumerate(fits) if fit and forbidden(ask, offer) is None]
             book.add_running(ask.evaluated, [ask.evaluated.wanted[offer] for offer in offers])
@@ -111,6 +119,24 @@ def gives_way(job: Job, assessment: Assessment, fleet: Fleet) -> bool:
         and not job.stops
         and fleet_move_limit(job, rest.restart, fleet.policy, fleet.now) is None
     )
+
+
+def _measured_by_program(alone: Mapping[JobKey, Assessment]) -> dict[str, MeasuredJob]:
+    """Of each program a job that was measured, the first by its key."""
+    found: dict[str, MeasuredJob] = {}
+    for key in sorted(alone):
+        evaluated = alone[key].evaluated
+        if isinstance(evaluated, MeasuredJob) and evaluated.intent is Intent.SAVE:
+            found.setdefault(evaluated.job.workload_hash, evaluated)
+    return found
+
+
+def _alike(one: ProfiledJobSpec, other: ProfiledJobSpec) -> bool:
+    """Whether jobs of one program do the same on the same chips, and want the same. A deadline and a budget are each
+    job's own."""
+    targets = one.targets
+    ends = targets.deadline is not None or targets.budget is not None
+    return not ends and (one.elasticity, targets) == (other.elasticity, other.targets)
 
 
 def _possible(evaluated: Evaluated, room: Room, free: Mapping[str, int]) -> list[int]:
@@ -175,7 +201,6 @@ class _Book:
         first = ask.offers[0].chips
         hourly = max(hourly, _FREE_CHIP * first)
         worth = [_LATER**offer * min(ask.offers[offer].chips / first, 1.0) ** _SCALING for offer in offers]
-        waited = max(self._now - _waits_since(ask.job), 0.0)
         self._stakes.append(
             Stake(
                 key=ask.key,
@@ -184,9 +209,40 @@ class _Book:
                 # The order of its offers has their prices in it.
                 prices=np.zeros(len(worth)),
                 left=SHORTEST_HORIZON_SECONDS / floats(worth),
-                value=hourly * (1.0 + waited / self._patience) * (_PASSED_OVER if waited > self._longest else 1.0),
+                value=hourly * self._times(ask.job),
             )
         )
+
+    def add_alike(self, ask: Ask, offers: Sequence[int], other: MeasuredJob) -> bool:
+        """A job without a place, by what another one of its program does. Whether that is known of any of its offers
+        with a price."""
+        running, number = other.evaluation.running, other.number
+        home, here = running.current.option[number], float(running.current.sure[number])
+        known = {other.placement(entry): float(other.offers.sure[entry]) for entry in other.entries}
+        known[other.evaluation.register.placements[home]] = here
+        could = [(place, ask.evaluated.price(place)) for place in (ask.offers[offer] for offer in offers)]
+        prices = {place: hourly for place, hourly in could if hourly is not None and known.get(place, 0.0) > 0.0}
+        if not prices:
+            return False
+        rates, extent = floats([known[place] for place in prices]), work_of(ask.job.spec).extent(ask.job, self._now)
+        dearest = max(max(hourly, _FREE_CHIP * place.chips) for place, hourly in prices.items())
+        value = max(min(float(running.value[number]), dearest), _LEAST_VALUE * dearest)
+        self._stakes.append(
+            Stake(
+                key=ask.key,
+                places=self._numbers(prices),
+                rates=rates,
+                prices=floats(list(prices.values())),
+                left=SHORTEST_HORIZON_SECONDS * rates.max() / rates if extent is None else extent.left / rates,
+                value=value * self._times(ask.job),
+            )
+        )
+        return True
+
+    def _times(self, job: Job) -> float:
+        """How much more a job is worth by how long it has waited."""
+        waited = max(self._now - _waits_since(job), 0.0)
+        return (1.0 + waited / self._patience) * (_PASSED_OVER if waited > self._longest else 1.0)
 
     def add_running(self, evaluated: Evaluated, entries: Sequence[int]) -> None:
         """A job that was measured, and which of its entries it could have beside where it is."""
