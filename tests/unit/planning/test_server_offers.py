@@ -11,6 +11,7 @@ import pytest
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
@@ -24,8 +25,10 @@ from rightpool.planning.offers.servers.recorded import line_through, recorded_si
 from rightpool.planning.offers.servers.sizing import LatencyTarget
 from rightpool.prediction.columns import Floats, floats
 from rightpool.profiles.loads import Points
+from rightpool.profiles.served import Sides
 from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import AUTO, NOW, auto_policy, changed, decided_text, find, judged, reason, running, spec
+from tests.unit.planning.test_server_move import batched, window
 from tests.unit.planning.test_surge import TEMPLATE
 from tests.unit.prediction.fixtures import A10G, A100, TPU
 
@@ -209,3 +212,27 @@ def test_its_line_is_the_one_through_what_was_timed() -> None:
     assert sizing is not None and sizing.line is not None
     assert sizing.line.capacity == line_through(SEEN).capacity
     assert {one.pool: one.measured for one in sizing.places} == {"a100": True, "a10g": False}
+
+
+def test_a_pool_that_is_slower_than_promised_is_left_and_not_tried_again() -> None:
+    """Batches there take 1.5 times as long: back before any request is late, and known from then on."""
+    job = server()
+    for now in (NOW, NOW + 15.0):
+        job = advance(job, judged(job, POOLS), AUTO, now, decision_text)
+    migration = job.state.migration
+    assert migration is not None and migration.phase is Phase.SURGING and migration.batches is not None
+    up, old = migration.up or migration.target.placement.replicas, job.observed.revisions[1]
+    job = changed(job, revisions={1: old, 2: RevisionState(2, True, active=up, running=up)})
+    job = advance(job, judged(job, POOLS), AUTO, NOW + 60.0, decision_text)
+    promise, slow = migration.batches, 1.2 * migration.batches.spare
+    took = slow * (promise.fixed + 4.0 * promise.each)
+    blocks = tuple(Sides(batched(window(100, at=NOW + 90.0 + 15.0 * n), took), None) for n in range(3))
+    back = advance(changed(job, sides=blocks), judged(job, POOLS), AUTO, NOW + 130.0, decision_text)
+    entry = back.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, Reason.TOO_LATE)
+    assert back.state.revision is not None and back.state.revision.revision == 1
+    assert reason(judged(back, POOLS), "a10g") is RejectionReason.AVOIDED, "for a day"
+    there = SEEN._replace(seconds=slow * (promise.fixed + promise.each * SEEN.load))
+    tomorrow = back.with_state(replace(back.state, avoid=()))
+    tomorrow = changed(tomorrow, sizing=sized(tomorrow, POOLS, {"a10g": there}))
+    assert judged(tomorrow, POOLS).decision.action is not Action.MOVE, "its batches were timed there"
