@@ -26,6 +26,7 @@ ANNOTATION_ADOPTED_REVISION: Final = "rightpool.dev/revision"  # of such an obje
 LABEL_TEAM: Final = "rightpool.dev/team"  # of a ProfiledJob: who is charged; else the label `team`
 LABEL_CHARGEBACK: Final = "rightpool.dev/chargeback"  # of a ConfigMap: the books of a namespace
 LABEL_DEMAND: Final = "rightpool.dev/demand"  # of a ConfigMap: the record of what a server was asked for
+LABEL_POOL_COSTS: Final = "rightpool.dev/pool-costs"  # of a ConfigMap: what the chips of pools cost, and idle ones
 LABEL_ENDED_JOBS: Final = "rightpool.dev/ended-jobs"  # of a ConfigMap: which part of the records of ended jobs it is
 LABEL_CATALOG: Final = "rightpool.dev/catalog"  # of a ConfigMap: what the chart's values say of chips and prices
 CATALOG_KEY: Final = "catalog.json"  # in that ConfigMap

@@ -121,6 +121,12 @@ _BOTTLENECK: Final = object_of(**{"class": one_of(Bottleneck)}, evidence=or_null
 _CHARGE: Final = dict.fromkeys(("spent", "saved", "savedLow", "savedHigh", "chipHours"), _NUMBER) | {
     "goodput": or_null(_SHARE)
 }
+# Of pools and days of all namespaces.
+_POOL_COSTS: Final = dict.fromkeys(("poolCost", "idle", "others"), _NUMBER)
+
+
+def _may_have(optional: dict[str, Schema], **always: Schema) -> Schema:
+    return object_of(**always, **optional) | {"required": list(always)}
 
 
 def parts() -> dict[str, Schema]:
@@ -372,8 +378,8 @@ def kinds() -> dict[str, Schema]:
             bookedUntil=or_null(_TIME),
             notes=_TEXTS,
             by=one_of(BY),
-            rows={"type": "array", "items": {"anyOf": [object_of(**{by: _TEXT}, **_CHARGE) for by in BY]}},
-            total=object_of(**_CHARGE),
+            rows={"type": "array", "items": {"anyOf": [_may_have(_POOL_COSTS, **{by: _TEXT}, **_CHARGE) for by in BY]}},
+            total=_may_have(_POOL_COSTS, **_CHARGE),
         ),
         _document("Comparison", **COMPARISON),
         _document(

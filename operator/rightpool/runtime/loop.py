@@ -266,7 +266,7 @@ class Planner:
             uses = self._spot.to_keep(uses)
             parts.pool_publisher.publish(inventory, now, limits.outcomes, against, self._closed, uses)
             parts.policy_publisher.publish(stored_policy, limits.stop, now, choice)
-        parts.books.cycle(stored, observed, assessments, now)
+        parts.books.cycle(stored, observed, assessments, now, pools.values())
         seen = (observed.get(key, job.job) for key, job in stored.items())
         self._metrics_recorder.fleet(seen, len(pools), now, breaker_open=limits.stop is not None, choice=choice)
         return moving

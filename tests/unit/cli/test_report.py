@@ -12,12 +12,14 @@ import pytest
 
 from rightpool.cli import report as module
 from rightpool.cli.main import main
-from rightpool.cli.report import as_csv, as_html, charges, days, document, first_day
+from rightpool.cli.report import as_csv, as_html, charges, days, document, first_day, with_unused
 from rightpool.cluster.resources import CONFIG_MAPS
 from rightpool.planning.books.charge import Charge
 from rightpool.planning.books.chargeback import Chargeback, ChargeKey
 from rightpool.planning.books.job_charges import OTHER_JOBS
+from rightpool.planning.books.pool_costs import PoolCost, PoolCosts
 from rightpool.reporting.chargeback_object import config_map
+from rightpool.reporting.pool_costs_object import pool_costs_object
 
 NOW = 1_800_000_000.0  # 2027-01-15, 8:00
 # The Lease of an operator that ended ten minutes ago.
@@ -163,3 +165,58 @@ def test_it_reads_the_operators_books(output: str, monkeypatch: Any, capsys: Any
 def test_what_is_doubtful_about_savings_is_shown() -> None:
     page = as_html([("a", Charge(10.0, 20.0, saved_variance=4.0)), ("b", Charge(1.0))], "team", SINCE, None)
     assert "<td>$20.00 ± $2.56</td>" in page and "<td>$0.00</td>" in page
+
+
+COSTS = PoolCosts(
+    {
+        ("2027-01-15", "a100"): PoolCost(400.0, 250.0),
+        ("2027-01-14", "a100"): PoolCost(320.5, 100.25),
+        ("2027-01-13", "idle"): PoolCost(48.0, 48.0),
+        ("2026-12-16", "a100"): PoolCost(900.0, 900.0),
+    },
+    NOW,
+)
+
+
+@pytest.mark.parametrize("by", ["day", "pool"])
+def test_what_is_spent_idle_and_others_is_what_the_chips_cost(by: str) -> None:
+    costs = COSTS.sums(by, SINCE)
+    rows = with_unused(charges(books(), by, SINCE), by, costs)
+    made = document(rows, by, SINCE, NOW, None, (), costs)
+    for row in [*made["rows"], made["total"]]:
+        assert row["spent"] + row["idle"] + row["others"] == pytest.approx(row["poolCost"])
+    assert made["total"]["idle"] == 398.25 and made["total"]["poolCost"] == 768.5
+    assert sum(row["idle"] for row in made["rows"]) == made["total"]["idle"]
+    found = {row[by]: row["idle"] for row in made["rows"]}
+    unused = {"2027-01-13": 48.0, "2027-01-15": 250.0} if by == "day" else {"idle": 48.0, "a100": 350.25}
+    assert found.items() >= unused.items()
+    table = list(csv.DictReader(io.StringIO(as_csv(rows, by, costs))))
+    assert sum(float(row["idle"]) for row in table) == pytest.approx(398.25)
+    if by == "day":
+        assert [row["day"] for row in table] == sorted(row["day"] for row in table)
+
+
+@pytest.mark.parametrize(
+    "words", [("--by", "day"), ("--by", "pool"), ("--by", "team"), ("--by", "day", "-n", "vision")]
+)
+def test_idle_chips_are_of_all_namespaces(words: tuple[str, ...], monkeypatch: Any, capsys: Any) -> None:
+    where = "rightpool-system"
+    objects = [config_map(where, namespace, each, None) for namespace, each in books().items()]
+    objects.append(pool_costs_object(where, "rightpool-pool-costs", COSTS, None))
+
+    class Client:
+        def list_all(self, resource: Any, namespace: str, labels: str = "") -> list[Any]:
+            return [one for one in objects if resource is CONFIG_MAPS and labels in one["metadata"]["labels"]]
+
+    def carried_out(arguments: Any, command: str, work: Any) -> int:
+        work(module.Connection(Client(), "default"))  # type: ignore[arg-type]
+        return 0
+
+    monkeypatch.setattr(module, "carry_out", carried_out)
+    monkeypatch.setattr(module.time, "time", lambda: NOW)
+    assert main(["report", *words]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    shown = words in (("--by", "day"), ("--by", "pool"))
+    assert ("IDLE OTHERS ALL CHIPS" in text) is shown
+    sentence = "the chips cost $768.50: $307.00 for these jobs, $398.25 idle, $63.25 for others or not booked yet"
+    assert (sentence in text) is shown

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from heapq import nlargest
 from typing import Final
@@ -23,6 +23,7 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cluster.client import ClusterClient
 from rightpool.contract import LABEL_CHARGEBACK
+from rightpool.hardware.pool import Pool
 from rightpool.planning.books.chargeback import Chargeback, deleted_moves
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job, JobKey
@@ -35,6 +36,7 @@ from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.config_maps import ConfigMaps, Form, MapEntry
 from rightpool.runtime.act.ended_jobs import EndedJobs
 from rightpool.runtime.act.fence import Fence
+from rightpool.runtime.act.pool_cost_books import PoolCostBooks
 from rightpool.runtime.metrics import CHARGED, ChargebackFigures
 
 BOOK_SECONDS: Final = 60.0
@@ -59,6 +61,7 @@ class ChargebackBooks:
             client, fence, namespace, _FORM, writes_at_once=SAVES_AT_ONCE
         )
         self._ended = EndedJobs(client, fence, namespace)
+        self._pool_costs = PoolCostBooks(client, fence, namespace)
         self._figures = figures
         self._next = 0.0
         self._book_at: dict[str, float] = {}  # Unix seconds when a namespace is booked next
@@ -69,6 +72,7 @@ class ChargebackBooks:
         """This process does not lead: another one books."""
         self._maps.follow()
         self._ended.follow()
+        self._pool_costs.follow()
         self._book_at.clear()
         self._figures.charged = None
         self.deleted_moves = ()
@@ -80,13 +84,16 @@ class ChargebackBooks:
         observed: Mapping[JobKey, Job],
         assessments: Mapping[JobKey, Assessment],
         now: float,
+        pools: Iterable[Pool] = (),
     ) -> None:
-        """Book what is due. stored: all jobs; observed: those that have not ended, with what is seen of them."""
+        """Book what is due. stored: all jobs; observed: those that have not ended, with what is seen of them; pools:
+        all of which the chips that are free are known."""
         self._ended.cycle(stored.values(), now)
         self._maps.collect()
         minute = now >= self._next
         if minute:
             self._next = now + BOOK_SECONDS
+            self._pool_costs.minute(pools, now)
             if self._maps.kept is None:
                 self._book_at.clear()
                 self._maps.load(now)
@@ -132,6 +139,7 @@ class ChargebackBooks:
         """Store what is not stored yet, at the end of the process."""
         self._maps.flush()
         self._ended.flush()
+        self._pool_costs.flush()
 
     def _save(self, names: AbstractSet[str], now: float, turns: int) -> None:
         """Store those of these that can't wait, and of the others `turns` at most, whose turn was longest ago."""

@@ -22,6 +22,7 @@ from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.chargeback_object import read_books
 from rightpool.reporting.conditions.context import Context
+from rightpool.reporting.pool_costs_object import read_pool_costs
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed
 from rightpool.runtime.act.chargeback_books import (
@@ -34,6 +35,7 @@ from rightpool.runtime.act.chargeback_books import (
 from rightpool.runtime.metrics import ChargebackFigures
 from tests.unit.planning.jobs import FOUR, NOW, changed, entry, judged, running, spec
 from tests.unit.planning.world import complete_profile
+from tests.unit.prediction.fixtures import A100
 
 SPENT = "rightpool_chargeback_spent_dollars"
 
@@ -401,3 +403,22 @@ def test_efficiencies_are_those_of_the_status() -> None:
         "goodput_ratio": pytest.approx(status.state.account.goodput, abs=0.005),
         "joules_per_sample": pytest.approx(profile.joules_per_sample, rel=0.005),
     }
+
+
+def test_what_pools_cost_outlives_the_process() -> None:
+    cluster = Cluster()
+    pools = [replace(A100, total=16, free=4)]
+    first = Operator(cluster)
+    for minute in range(12):
+        first.books.cycle({}, {}, {}, NOW + minute * BOOK_SECONDS, pools)
+    assert cluster.writes == 1, "every ten minutes"
+    second = Operator(cluster)
+    for minute in range(12, 24):
+        second.books.cycle({}, {}, {}, NOW + minute * BOOK_SECONDS, pools)
+    second.books.flush()
+    (body,) = cluster.objects.values()
+    costs = read_pool_costs(body)
+    assert sum(one.cost for one in costs.rows.values()) == pytest.approx(16 * 4.0 * 23 / 60, rel=1e-5), (
+        "once each minute"
+    )
+    assert sum(one.idle for one in costs.rows.values()) == pytest.approx(4 * 4.0 * 23 / 60, rel=1e-5)
