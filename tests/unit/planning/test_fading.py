@@ -52,6 +52,11 @@ def test_a_few_jobs_and_what_one_loses_and_what_they_win_tell_nothing(rates: tup
     assert set(shares(on("a100", *rates))) == {1.0}
 
 
+def test_a_little_that_few_jobs_lose_alike_may_be_chance() -> None:
+    assert set(shares(on("a100", 880.0, 870.0, 890.0))) == {1.0}
+    assert shares(on("a100", *(880.0, 870.0, 890.0) * 4))[0] < 1.0
+
+
 def test_what_jobs_elsewhere_lose_as_well_is_no_pools() -> None:
     jobs = [*on("a100", 600.0, 590.0, 610.0), *on("h100", 600.0, 595.0, 605.0)]
     assert set(shares(jobs)) == {1.0}

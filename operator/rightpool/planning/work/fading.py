@@ -26,6 +26,8 @@ _UNMOVED: Final = frozenset({Outcome.HELD, Outcome.ROLLED_BACK})
 _FEWEST: Final = 3
 # What jobs lose in the mean is chance where it is less than so many standard deviations of that.
 _SURE: Final = 3.0
+# By how much half an hour of a job differs from another one: standard deviation of the logarithm, until jobs tell.
+_USUAL: Final = 0.15
 # Nor does a pool fade where its jobs lose less than this from one half of their newest windows to the other.
 _LEAST: Final = 0.08
 # A loss counts in such steps, so that no window is a change.
@@ -83,7 +85,9 @@ def _lost(changes: list[float], left: int = 0) -> float:
     if count + left < _FEWEST or not count:
         return 0.0
     mean = fmean(changes)
-    variance = math.fsum((change - mean) ** 2 for change in changes) / max(count - 1, 1)
+    # A few may be alike by chance: as if two more were seen that differ as much as jobs usually do.
+    squares = math.fsum((change - mean) ** 2 for change in changes) + 2.0 * _USUAL**2
+    variance = squares / (count + 1)
     return -mean if abs(mean) > _SURE * math.sqrt(variance / count) else 0.0
 
 
