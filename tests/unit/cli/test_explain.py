@@ -401,7 +401,7 @@ KEYS = [
         "current",
         "candidates",
     ),
-    *("decision", "evaluatedNow", "migration", "recommendation", "cost", "history", "serving"),
+    *("decision", "evaluatedNow", "migration", "recommendation", "cost", "history", "server", "serving"),
 ]
 
 
