@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.fleet.application import Application
-from benchmarks.fleet.operated import Operated
+from benchmarks.fleet.operated import operated
 from benchmarks.fleet.published import CLUSTER, Result, arrivals
 from benchmarks.fleet.tiers import Planned
 from benchmarks.fleet.work import BestBatch
@@ -17,7 +17,7 @@ from rightpool.simulation.rounds import Decide, RoundJob, play
 
 TIERS: Mapping[str, tuple[Callable[[], Decide], Mapping[str, float]]] = {
     "planner": (Planned, {"hours": 0.83, "dollars": 0.82, "p99": 1.05}),
-    "operator": (Operated, {"hours": 0.88, "dollars": 0.90}),
+    "operator": (operated, {"hours": 0.88, "dollars": 0.90}),
 }
 """By name: how a trace is played, and what the mean of its ratios may be at most. The planner by itself knows the true
 rates and the work that is left of every job, and nothing limits it; the operator knows them of jobs that have begun,

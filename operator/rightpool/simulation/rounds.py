@@ -6,6 +6,7 @@ has; it holds the chips meanwhile. Chips that a job leaves inside a round are fr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -60,6 +61,8 @@ class RoundJob:
     """After the first start."""
     done: int | None = None
     """When it ended; None before that."""
+    first: int | None = None
+    """When it was placed for the first time; None before that."""
     held: dict[str, float] = field(default_factory=dict)
     """Chip-seconds by pool, restarts included."""
 
@@ -84,6 +87,13 @@ class RoundJob:
             self.restarting = self.work.restart
             self.restarts += 1
         return True
+
+    @property
+    def changes_in(self) -> float:
+        """Seconds until its restart is over, else until its epoch ends; infinite while it waits."""
+        if self.place is None:
+            return math.inf
+        return self.restarting or (self.work.ends[self.epoch] - self.progress) / self.work.rate(self.place, self.epoch)
 
     def live(self, now: int, seconds: int) -> None:
         """A round passes, which begins now."""
@@ -120,16 +130,31 @@ Decide = Callable[[int, Sequence[RoundJob], bool], Mapping[str, Placement | None
 their submission, and whether one has come or ended since it was asked last."""
 
 
-def play(jobs: Iterable[RoundJob], chips: Mapping[str, int], decide: Decide, seconds: int = 60) -> None:
-    """Play until the last job has ended. chips: of each pool. seconds: of a round."""
+def play(
+    jobs: Iterable[RoundJob],
+    chips: Mapping[str, int],
+    decide: Decide,
+    seconds: int = 60,
+    due: Callable[[], float] | None = None,
+    last: int | None = None,
+) -> None:
+    """Play until the last job has ended. chips: of each pool. seconds: of a round. due: when `decide` has to be asked
+    at the latest; rounds before that in which no job comes, ends or has restarted are passed over. None: no round is.
+    last: when to stop, whoever has not ended by then; None: that is an error after LONGEST."""
     to_come = sorted(jobs, key=lambda job: job.came)
     there: list[RoundJob] = []
     now = 0
-    while to_come or there:
+    while (to_come or there) and not (last is not None and now >= last):
+        span = seconds
+        if due is not None:
+            soonest = min([to_come[0].came - now] if to_come else [], default=math.inf)
+            if there:
+                soonest = min(soonest, due() - now, *(job.changes_in for job in there))
+            span = seconds * max(1, math.ceil(min(soonest, LONGEST) / seconds))
         for job in there:
-            job.live(now, seconds)
-        now += seconds
-        if now > LONGEST:
+            job.live(now, span)
+        now += span
+        if last is None and now > LONGEST:
             raise ValueError(f"{len(there)} jobs do not end, {there[0].name} among them")
         left = [job for job in there if job.done is None]
         arrived = sum(job.came <= now for job in to_come)
@@ -139,7 +164,8 @@ def play(jobs: Iterable[RoundJob], chips: Mapping[str, int], decide: Decide, sec
             given = decide(now, there, changed)
             _check(given, chips)
             for job in there:
-                job.put(given.get(job.name))
+                if job.put(given.get(job.name)) and job.first is None:
+                    job.first = now
 
 
 def _check(given: Mapping[str, Placement | None], chips: Mapping[str, int]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.fleet.application import Application, applications
 from benchmarks.fleet.exact import fixed
-from benchmarks.fleet.operated import Operated
+from benchmarks.fleet.operated import operated
 from benchmarks.fleet.published import CLUSTER
 from benchmarks.fleet.work import BestBatch
 from rightpool.api.placement import Placement
@@ -40,7 +40,7 @@ def test_jobs_on_fixed_placements_end_at_the_second_that_was_published(
 
 def test_the_whole_operator_plays_a_trace_on_the_nodes_that_there_are(known: dict[str, Application]) -> None:
     """Jobs start, grow when they are measured and others end, and hold no node's chips twice."""
-    decide = Operated()
+    decide = operated()
     jobs = [RoundJob(f"job-{number}", 60 * number, BestBatch(known["cifar10"])) for number in range(12)]
 
     def watched(now: int, there: Sequence[RoundJob], changed: bool) -> Mapping[str, Placement | None]:
