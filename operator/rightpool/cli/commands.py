@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "trace": ("rightpool.cli.trace", "what a step spends its time on, operation by operation"),
     "history": ("rightpool.cli.history", "what was moved, what it promised and what it delivered"),
     "report": ("rightpool.cli.report", "what namespaces, teams, jobs or pools have spent and saved"),
+    "simulate": ("rightpool.cli.simulate.command", "what jobs would have cost with other pools, prices or policy"),
     "ui": ("rightpool.cli.ui.command", "the fleet and its jobs as a page in the browser"),
     "completion": ("rightpool.cli.completion", "a script that lets a shell complete these commands"),
     "bench": ("rightpool.cli.bench.command", "measure a program on this machine, without a cluster"),

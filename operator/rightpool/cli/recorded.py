@@ -11,15 +11,15 @@ from typing import Final
 
 from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
 from rightpool.api.quantities import parse_duration
-from rightpool.api.status import ProfiledJobStatus, ProfileStatus
+from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.traits import UNKNOWN_TRAITS
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.profiles.bottleneck import Bottleneck, Diagnosis
 from rightpool.profiles.diagnosis import diagnose
-from rightpool.profiles.profile import Profile, Reading, Steadiness
-from rightpool.profiles.sample import Field, Quality, RevisionKey
+from rightpool.profiles.profile import Profile, Steadiness
+from rightpool.profiles.sample import RevisionKey
 from rightpool.reporting.diagnosis_texts import RecordedFinding
-from rightpool.reporting.profile_status import FAULTS, FIELDS, OTHERS
+from rightpool.reporting.profile_status import readings_of
 from rightpool.reporting.stored_job import StoredJob
 
 _STEADINESS: Final[Mapping[str, Steadiness]] = {
@@ -55,27 +55,13 @@ def recorded_profile(stored: StoredJob) -> Profile | None:
         newest=None if recorded is None or recorded.measured_at is None else recorded.measured_at,
         pods=0 if _partial(profiled) else placement.replicas,
         expected=placement.replicas,
-        readings={} if recorded is None else _readings(recorded),
+        readings={} if recorded is None else readings_of(recorded),
         traits=UNKNOWN_TRAITS if recorded is None else recorded.model or UNKNOWN_TRAITS,
     )
 
 
 def _partial(profiled: Condition) -> bool:
     return profiled.status != "True" and profiled.reason == Reason.PARTIAL_TELEMETRY
-
-
-def _readings(recorded: ProfileStatus) -> dict[Field, Reading]:
-    values = {field: getattr(recorded, name) for name, field in {**FIELDS, **FAULTS, **OTHERS}.items()}
-    return {
-        field: Reading(
-            float(value),
-            float(value),
-            float(value),
-            Quality.DERIVED if field.value in recorded.derived else Quality.MEASURED,
-        )
-        for field, value in values.items()
-        if value is not None
-    }
 
 
 def telemetry_is_up(status: ProfiledJobStatus) -> bool:

@@ -24,15 +24,29 @@ LONGEST: Final = 4000
 _STAYED: Final = (Outcome.VERIFIED, Outcome.CARRIED_OUT, Outcome.FAILED)
 
 
+RUNNING: Final = "Running"
+"""Result of a job that has not ended."""
+
+
 def ended_job(stored: StoredJob) -> EndedJob | None:
     """The record; None of a job that has not ended, never had a place, or has no time of its end."""
+    state = stored.job.state
+    return None if state.finished is None else _record(stored, None)
+
+
+def so_far(stored: StoredJob, now: float) -> EndedJob | None:
+    """The same of a job that runs, as if it ended now, Unix seconds; None of one that never had a place."""
+    return None if stored.job.state.finished is not None else _record(stored, now)
+
+
+def _record(stored: StoredJob, now: float | None) -> EndedJob | None:
     job, state = stored.job, stored.job.state
     ref = state.revision
-    if state.finished is None or ref is None or job.unreadable is not None or job.invalid is not None:
+    if ref is None or job.unreadable is not None or job.invalid is not None:
         return None
     status = stored.status
-    condition = find_condition(status.conditions, state.finished)
-    ended = None if condition is None else condition.last_transition_time
+    condition = find_condition(status.conditions, state.finished or "")
+    ended = now if condition is None else condition.last_transition_time
     if ended is None:
         return None
     progress = state.progress
@@ -43,14 +57,14 @@ def ended_job(stored: StoredJob) -> EndedJob | None:
         uid=job.uid,
         arrived=min(job.created_at, stays[0].begin),
         stays=stays,
-        result=state.finished,
+        result=state.finished or RUNNING,
         replicas=replicas,
         chips=chips,
         work=None if progress is None or not progress.done else progress.done,
         unit=WorkUnit.SAMPLES if progress is None else progress.unit,
         restart=_restart(state.history, ref),
-        spent=state.account.spent,
-        chip_seconds=state.account.chip_seconds,
+        spent=state.account.spent_by(ended),
+        chip_seconds=state.account.settled(ended).chip_seconds,
         moves=sum(1 for entry in state.history if entry.outcome in _STAYED and entry.source != entry.target),
         profile=None if status.profile is None else replace(status.profile, scaling_efficiency=None, derived=()),
         spec=_spec(stored),

@@ -15,7 +15,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.profiles.health import NOT_THROTTLED, throttling
-from rightpool.profiles.profile import Profile
+from rightpool.profiles.profile import Profile, Reading
 from rightpool.profiles.sample import Field, Quality
 
 # Fields of ProfileStatus, in the order in which people are shown them → what they are a reading of.
@@ -39,6 +39,21 @@ OTHERS: Final[Mapping[str, Field]] = {"others": Field.OTHERS}
 """Recorded where others work on a chip so much that nothing is decided by the profile."""
 EXPECTED: Final = tuple(field for field in FIELDS.values() if field not in (Field.STEPS_PER_SECOND, Field.SAVING))
 """Those that are said to be missing. Steps a second stand in for samples a second, and not every program saves."""
+
+
+def readings_of(recorded: ProfileStatus) -> dict[Field, Reading]:
+    """What a status has of a profile's readings: their values, without how they spread."""
+    values = {field: getattr(recorded, name) for name, field in {**FIELDS, **FAULTS, **OTHERS}.items()}
+    return {
+        field: Reading(
+            float(value),
+            float(value),
+            float(value),
+            Quality.DERIVED if field.value in recorded.derived else Quality.MEASURED,
+        )
+        for field, value in values.items()
+        if value is not None
+    }
 
 
 def profile_status(job: Job, assessment: Assessment | None) -> ProfileStatus | None:

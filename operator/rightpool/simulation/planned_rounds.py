@@ -29,7 +29,7 @@ from rightpool.profiles.sample import Field, Quality, RevisionKey
 from rightpool.simulation.chips import SimulatedPool
 from rightpool.simulation.rounds import RoundJob
 
-LONGEST_PAUSE = 8
+LONGEST_PAUSE = 16
 
 
 class JobFacts(Protocol):
