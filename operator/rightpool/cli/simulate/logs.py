@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, Final
 
 from rightpool.api.ended_job import BadLine, EndedJob, Stay, why
@@ -25,6 +25,7 @@ _RESULTS: Final = {"pass": "Completed", "completed": "Completed", "succeeded": "
 _STILL: Final = frozenset({"running", "pending"})
 _UNKNOWN: Final = frozenset({"", "nan", "none", "null"})
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]+")
+_MEMORY: Final = re.compile(r"m[0-9]+$")
 _BEGINS: Final = re.compile(r"^([ \t]*)(?:\[[ \t]*)?\{")
 
 Jobs = tuple[list[EndedJob], list[BadLine]]
@@ -128,7 +129,7 @@ def _objects(lines: list[str]) -> Iterator[tuple[int, Any, None]]:
     indents = [match[1] for line in lines if (match := _BEGINS.match(line))]
     indent = min(indents, key=len, default="")
     firsts = [n for n, line in enumerate(lines) if (match := _BEGINS.match(line)) and match[1] == indent]
-    for first, last in zip(firsts, [*firsts[1:], len(lines)], strict=True):
+    for first, last in zip_longest(firsts, firsts[1:], fillvalue=len(lines)):
         text = "\n".join(lines[first:last]).lstrip(" \t[")
         try:
             body, end = json.JSONDecoder().raw_decode(text)
@@ -213,18 +214,24 @@ def _pods(chips: int, node: int) -> int:
 
 
 def _pool_of(kinds: list[str], pools: _Pools, on: str) -> tuple[str, tuple[str, ...]]:
-    """Where a job ran that needs one of these chips, and the pools that have them: all those whose key or name begins
-    so. `on`, and any, where there is none."""
+    """Where a job ran that needs one of these chips, and the pools that have them: those whose key begins so, or
+    whose name is that. `on`, and any, where there is none."""
     found = tuple(
         name
         for name, pool in sorted(pools.items())
-        if any(_word(kind) in (_word(name), _word(pool.accelerator.key)[: len(_word(kind))]) for kind in kinds)
+        if any(_is_of(_words(kind), _words(name), _words(pool.accelerator.key)) for kind in kinds)
     )
     return (found[0], found) if found else (on, ())
 
 
-def _word(text: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", text.lower())
+def _is_of(kind: list[str], name: list[str], key: list[str]) -> bool:
+    """V100M32 has its memory in its last word."""
+    bare = [*kind[:-1], _MEMORY.sub("", kind[-1])] if kind else kind
+    return bool(kind) and (kind == name or bare == name or bare == key[: len(bare)])
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
 
 
 def _name(namespace: Any, name: Any) -> str:

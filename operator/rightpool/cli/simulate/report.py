@@ -100,10 +100,9 @@ def _print_tables(page: Page, found: Simulated) -> None:
         columns += [Column("WHAT IF", right=True), Column("DIFFERENCE", right=True), Column("80% OF CASES", right=True)]
     titles = {**FIGURES, **{pool: f"chip-hours of {pool}" for pool in found.pools}}
     page.table(columns, [_row(found, name, title) for name, title in titles.items()])
-    page.line()
     for what, played in (("as it is", found.planned), ("with the changes", found.what_if)):
         if played is not None and played.unfinished:
-            page.line(
+            page.remark(
                 f"{how_many(played.unfinished, 'job')} found no place or did not end {what}, and are in no completion "
                 "time: the pools are too small for them, or not allowed"
             )
