@@ -16,7 +16,7 @@ from rightpool.simulation.rounds import RoundJob
 
 
 @dataclass(frozen=True, slots=True)
-class FleetFigures:
+class PlayedFigures:
     """Of all jobs that have ended."""
 
     jobs: int
@@ -54,7 +54,7 @@ class _Sums:
     missed: int = 0
     left: int = 0
 
-    def figures(self) -> FleetFigures:
+    def figures(self) -> PlayedFigures:
         hours, waits = np.array(self.hours or [0.0]), np.array(self.waits or [0.0])
         total = sum(self.held.values())
         found = {
@@ -68,10 +68,10 @@ class _Sums:
             "restartShare": self.restarts / total if total else 0.0,
             "deadlinesMissed": float(self.missed),
         }
-        return FleetFigures(len(self.hours), self.left, found, dict(sorted(self.held.items())))
+        return PlayedFigures(len(self.hours), self.left, found, dict(sorted(self.held.items())))
 
 
-def as_it_was(history: History, pools: Mapping[str, Pool]) -> FleetFigures:
+def as_it_was(history: History, pools: Mapping[str, Pool]) -> PlayedFigures:
     """By the records. Dollars are those that were paid; where a record has none, at the prices of these pools."""
     sums = _Sums()
     for record, spec in zip(history.records, history.specs, strict=True):
@@ -91,7 +91,7 @@ def as_it_was(history: History, pools: Mapping[str, Pool]) -> FleetFigures:
     return sums.figures()
 
 
-def as_played(jobs: Sequence[RoundJob], history: History, pools: Mapping[str, Pool]) -> FleetFigures:
+def as_played(jobs: Sequence[RoundJob], history: History, pools: Mapping[str, Pool]) -> PlayedFigures:
     """By a simulation."""
     sums = _Sums()
     for job in jobs:

@@ -19,7 +19,7 @@ from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.simulation.backtest import backtest
-from rightpool.simulation.fleet_figures import FigureRange, FleetFigures, as_it_was, as_played
+from rightpool.simulation.fleet_figures import FigureRange, PlayedFigures, as_it_was, as_played
 from rightpool.simulation.history import History, Scenario, history_of
 
 HOUR = 3600.0
@@ -57,7 +57,7 @@ def of(records: Sequence[EndedJob]) -> History:
     return history_of(records, pools(), load_catalog())
 
 
-def played(records: Sequence[EndedJob], chips: int = 32) -> FleetFigures:
+def played(records: Sequence[EndedJob], chips: int = 32) -> PlayedFigures:
     history = of(records)
     with_chips = {**pools(), "a100": replace(pools()["a100"], total=chips, free=chips)}
     scenario = Scenario(with_chips, PlacementPolicySpec())

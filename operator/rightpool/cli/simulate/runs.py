@@ -13,7 +13,7 @@ from rightpool.cli.decider import Decider
 from rightpool.cli.simulate.sources import HistorySource
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.simulation.backtest import OFF, Backtest, backtest
-from rightpool.simulation.fleet_figures import FIGURES, FigureRange, FleetFigures, as_it_was, as_played
+from rightpool.simulation.fleet_figures import FIGURES, FigureRange, PlayedFigures, as_it_was, as_played
 from rightpool.simulation.history import History, Scenario
 
 
@@ -21,7 +21,7 @@ from rightpool.simulation.history import History, Scenario
 class Played:
     """Simulations of one scenario."""
 
-    runs: tuple[FleetFigures, ...]
+    runs: tuple[PlayedFigures, ...]
     """One for each draw."""
 
     def figure(self, name: str) -> FigureRange:
@@ -42,7 +42,7 @@ class Simulated:
     """The jobs."""
     check: Backtest
     """Each job placed as it was."""
-    was: FleetFigures
+    was: PlayedFigures
     """As it was."""
     planned: Played
     """As it is now."""
@@ -88,7 +88,7 @@ def simulated(source: HistorySource, what_if: Scenario | None, seeds: int) -> Si
     return Simulated(history, check, was, planned, changed, tuple(sorted(names)), source.notes)
 
 
-def value_of(figures: FleetFigures, name: str) -> float:
+def value_of(figures: PlayedFigures, name: str) -> float:
     """One of FIGURES, or the chip-hours of a pool by its name."""
     return figures.figures[name] if name in FIGURES else figures.chip_hours.get(name, 0.0)
 
