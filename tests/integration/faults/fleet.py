@@ -7,7 +7,6 @@ from typing import Any
 from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.resources import PODS, SERVICES
 from rightpool.contract import LABEL_JOB
-from rightpool.reporting.chargeback_object import PREFIX
 from tests.integration.runtime.harness import Fleet, use_image
 from tests.patience import eventually
 
@@ -144,7 +143,8 @@ class Tenant(Fleet):
         wanted = {f"Job/{child}"} | ({f"Service/{child}"} if placement["replicas"] > 1 else set())
         eventually(lambda: self.children(name) == wanted, f"only {wanted}")
         maps = {body["metadata"]["name"] for body in self.client.list_all(CONFIG_MAPS, self.namespace)}
-        books = {name for name in maps if name.startswith(PREFIX)}  # the operator's own namespace is a tenant's here
+        # Books, ended jobs and what pools cost: the operator's own namespace is a tenant's here.
+        books = {name for name in maps if name.startswith("rightpool-")}
         assert maps - books <= {"kube-root-ca.crt"}
 
     def uids(self, name: str) -> set[str]:
