@@ -197,12 +197,6 @@ class Migration(Record):
         return measured_cost_per_million(self.baseline, self.source.cost_per_hour)
 
     @property
-    def predicted_cost(self) -> float | None:
-        """Dollars for a million units, as promised."""
-        rate = None if self.predicted is None else self.predicted.median
-        return measured_cost_per_million(rate, self.target.cost_per_hour)
-
-    @property
     def given_up(self) -> bool:
         """Whether an edit of a server has not started and holds no chips any more: it waits for the next one."""
         return self.failure is not None and not self.rolling_back

@@ -11,7 +11,7 @@ import pytest
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
-from rightpool.api.ledger import Outcome
+from rightpool.api.ledger import Outcome, measured_cost_per_million
 from rightpool.api.migration import Phase
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
@@ -189,8 +189,9 @@ def test_the_move_goes_by_steps_of_its_replicas() -> None:
     moved = advance(job, judged(job, POOLS), AUTO, NOW, decision_text)
     migration = moved.state.migration
     assert migration is not None and (migration.phase, migration.action) == (Phase.PLANNED, Action.MOVE)
-    assert migration.predicted_cost is not None and migration.baseline_cost is not None
-    assert migration.predicted_cost < migration.baseline_cost
+    assert migration.predicted is not None and migration.baseline_cost is not None
+    promised = measured_cost_per_million(migration.predicted.median, migration.target.cost_per_hour)
+    assert promised is not None and promised < migration.baseline_cost
     surging = advance(moved, judged(moved, POOLS), AUTO, NOW, decision_text)
     assert surging.state.migration is not None and surging.state.migration.phase is Phase.SURGING
 
