@@ -323,7 +323,7 @@ class Odd:
         return replace(found, median=np.where(elsewhere, self._says, found.median))
 
 
-@pytest.mark.parametrize("says", [math.nan, 0.0, -1.0], ids=["nan", "zero", "negative"])
+@pytest.mark.parametrize("says", [math.nan, math.inf, 0.0, -1.0], ids=["nan", "infinite", "zero", "negative"])
 def test_what_a_model_says_that_can_t_be_is_nothing_to_the_plan(says: float) -> None:
     made = plan_by(contested(), Odd(says), FleetAllocator())
     assert made.allocation.choice.failure is None

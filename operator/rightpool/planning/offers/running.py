@@ -139,6 +139,7 @@ class _Columns:
         # A spot offer carries what being interrupted costs: the recoveries of its hours.
         useful = useful_share(self.often[self.tenants[job], options.market[option]], self.numbers.recovery[job])
         rate = np.where(predicted < 0, np.nan, self.prediction.median[predicted] * useful)
+        rate = np.where(np.isinf(rate), np.nan, rate)  # no number of a job
         unknown, no = np.full(len(job), np.nan), np.zeros(len(job), dtype=np.bool_)
         return Offers(
             numbers=self.numbers,
