@@ -33,6 +33,7 @@ from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.profiles.bottleneck import Bottleneck
 from rightpool.profiles.profile import Steadiness
 from rightpool.profiles.sample import Quality
+from rightpool.simulation.fleet_figures import FIGURES
 from tools.chartdocs.comparison_schema import COMPARISON
 from tools.chartdocs.json_schema import Schema, list_of, object_of, one_of, or_null
 
@@ -60,6 +61,14 @@ _ESTIMATE: Final = frozenset({"median", "low", "high", "sd"}) | Premise.names_of
 _UNIT: Final = one_of(WorkUnit)
 # Of a status's part: the API leaves them out where they are as usual, documents never.
 _ALWAYS: Final = {"capacity": one_of(CapacityType), "unit": _UNIT}
+
+_BY_POOL: Final[Schema] = {"type": "object", "additionalProperties": _NUMBER}
+_RANGE: Final[Schema] = object_of(mean=_NUMBER, low=_NUMBER, high=_NUMBER)
+_RANGES: Final = {
+    **dict.fromkeys(FIGURES, _RANGE),
+    "chipHours": {"type": "object", "additionalProperties": _RANGE},
+}
+_PLAYED: Final[Schema] = object_of(unfinished=_COUNT, **_RANGES)
 
 
 def _document(kind: str, **properties: Schema) -> Schema:
@@ -380,6 +389,25 @@ def kinds() -> dict[str, Schema]:
             by=one_of(BY),
             rows={"type": "array", "items": {"anyOf": [_may_have(_POOL_COSTS, **{by: _TEXT}, **_CHARGE) for by in BY]}},
             total=_may_have(_POOL_COSTS, **_CHARGE),
+        ),
+        _document(
+            "SimulationReport",
+            notes=_TEXTS,
+            jobs=_COUNT,
+            **{"from": _TIME, "to": _TIME},
+            check=object_of(
+                jobs=_COUNT,
+                moved=_COUNT,
+                completion=or_null(_NUMBER),
+                chipHours=or_null(_NUMBER),
+                nineInTen=or_null(_NUMBER),
+                planned=object_of(dollars=_NUMBER, completion=_NUMBER),
+                holds={"type": "boolean"},
+            ),
+            asItWas=object_of(jobs=_COUNT, unfinished=_COUNT, **dict.fromkeys(FIGURES, _NUMBER), chipHours=_BY_POOL),
+            planned=_PLAYED,
+            whatIf=or_null(_PLAYED),
+            difference=or_null(object_of(**_RANGES)),
         ),
         _document("Comparison", **COMPARISON),
         _document(

@@ -13,9 +13,13 @@ from jsonschema import Draft202012Validator, ValidationError
 import rightpool.cli
 from rightpool.cli import explain, history, job_table, pools, recommend, report
 from rightpool.cli.calibrate import command as calibrate
+from rightpool.cli.simulate.report import simulation_document
+from rightpool.cli.simulate.runs import Played, Simulated
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.measurement import calibration, judged
+from rightpool.simulation.backtest import Backtest
+from rightpool.simulation.fleet_figures import FIGURES, PlayedFigures
 from tests.unit.cli import test_profile
 from tests.unit.cli.cluster import NOW, FakeClient, job, moment, running_status, two_pools, view_of
 from tests.unit.cli.test_compare import compared
@@ -23,6 +27,7 @@ from tests.unit.cli.test_explain import KEY, _entry, with_job
 from tests.unit.cli.test_report import SINCE, books
 from tests.unit.cli.test_top import fleet, recommended, with_targets
 from tests.unit.hardware.test_measurement import CATALOG, H100, read
+from tests.unit.simulation import test_history
 from tools.chartdocs.cli_schema import kinds, schema
 
 Body = dict[str, Any]
@@ -93,6 +98,15 @@ def calibrated() -> Body:
     return calibrate.document("h100", found, H100)
 
 
+def played() -> Body:
+    history, run = (
+        test_history.of([test_history.record("one", 0.0, 1.0)]),
+        PlayedFigures(1, 0, dict.fromkeys(FIGURES, 1.0)),
+    )
+    found = Played((run,))
+    return simulation_document(Simulated(history, Backtest(0, 0, 0.0, 0.0, 0.0), run, found, found, ("a100",), ()))
+
+
 def reported(by: str) -> Body:
     return report.document(report.charges(books(), by, SINCE), by, SINCE, NOW, NOW)
 
@@ -114,6 +128,7 @@ DOCUMENTS: dict[str, Body] = {
     "history": entries(),
     "calibrate": calibrated(),
     "compare": compared(),
+    "simulate": played(),
     **{
         f"report --by {by}": report.document(report.charges(books(), by, SINCE), by, SINCE, NOW, NOW)
         for by in report.BY
