@@ -19,7 +19,7 @@ from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.approval import recommendation_id
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, Undoing
-from rightpool.planning.moves.commands import Adopt, ChangeObject, CheckObject, HoldObject, LetGo, commands
+from rightpool.planning.moves.commands import Adopt, ChangeObject, CheckObject, HoldObject, LetGo, RenewJobs, commands
 from rightpool.planning.moves.transitions import advance
 from tests.unit.planning.jobs import AUTO, NOW, changed, fleet, plan, running
 from tests.unit.planning.test_only_watched import step, watched
@@ -254,3 +254,13 @@ def test_an_object_that_its_user_resizes_is_not_restarted_for_that(pods_are_seen
     if pods_are_seen:
         assert after.migration is None, "what was decided was of where it was"
         assert after.revision is not None and after.revision.placement == here.placement
+
+
+def test_pods_without_a_node_after_a_move_may_be_held_to_the_pool_that_they_left() -> None:
+    stuck = replace(RUNS, revision=2, running=0, on_nodes=0, blocked="Unschedulable: no node matches")
+    job = moving(Phase.STARTING, stuck)
+    assert job.state.revision is not None and RenewJobs(job.state.revision) in commands(job)
+    waiting = replace(stuck, blocked=None)
+    assert not any(isinstance(one, RenewJobs) for one in commands(moving(Phase.STARTING, waiting)))
+    first = replace(stuck, revision=1)
+    assert not any(isinstance(one, RenewJobs) for one in commands(moving(Phase.CHECKPOINTING, first)))

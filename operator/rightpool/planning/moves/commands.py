@@ -109,6 +109,15 @@ class ChangeObject:
 
 
 @value_object
+class RenewJobs:
+    """Jobs that the object's controller has made, and that are held to the pool which it has left, are deleted: they
+    are made anew."""
+
+    ref: Revision
+    """What the object is."""
+
+
+@value_object
 class CheckObject:
     """The API server is asked once whether the object could become this Revision; nothing is stored."""
 
@@ -126,6 +135,7 @@ Command = (
     | LetGo
     | HoldObject
     | ChangeObject
+    | RenewJobs
     | CheckObject
     | EnsureRevision
     | DirectTraffic
@@ -206,7 +216,10 @@ def _to_object(job: Job) -> tuple[Command, ...]:
     if here not in handover_of(job).there(here, migration) or (pause is not None and pause.stopping):
         return (HoldObject(here),)
     checked = [CheckObject(migration.target)] if migration is not None and migration.phase is Phase.PLANNED else []
-    return (*_resumed(job), *checked, *_saved(job, here), *_asked_of_sidecars(job))
+    # Its first Revision is as its user has made it, with Jobs of its own.
+    moved = here.revision > 1 and job.revision(here.revision).blocked is not None
+    renewed = [RenewJobs(here)] if moved else []
+    return (*_resumed(job), *renewed, *checked, *_saved(job, here), *_asked_of_sidecars(job))
 
 
 def _resumed(job: Job) -> list[Command]:

@@ -33,6 +33,7 @@ from rightpool.planning.moves.commands import (
     EnsureRevision,
     HoldObject,
     LetGo,
+    RenewJobs,
     RequestTrace,
 )
 from rightpool.planning.work.registry import work_of
@@ -144,7 +145,7 @@ class Executor:
             return self._adopter.needed(job)
         if isinstance(command, LetGo):
             return True
-        if isinstance(command, HoldObject | ChangeObject | CheckObject):
+        if isinstance(command, HoldObject | ChangeObject | CheckObject | RenewJobs):
             return self.objects.needed(job, command)
         if self._not_installed(job) is not None:
             return False
@@ -195,7 +196,7 @@ class Executor:
             return self._adopter.adopt(job, command)
         if isinstance(command, LetGo):
             return self.objects.let_go(job, command)
-        if isinstance(command, HoldObject | ChangeObject | CheckObject):
+        if isinstance(command, HoldObject | ChangeObject | CheckObject | RenewJobs):
             return self.objects.carry_out(job, command, pools)
         if isinstance(command, EnsureRevision):
             return self._ensure(job, command, pools, term)

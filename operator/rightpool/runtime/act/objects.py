@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from rightpool.api.conditions import Reason
+from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
@@ -20,7 +21,7 @@ from rightpool.contract import FIELD_MANAGER, LABEL_ADOPT
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal
-from rightpool.planning.moves.commands import ChangeObject, CheckObject, HoldObject, LetGo
+from rightpool.planning.moves.commands import ChangeObject, CheckObject, HoldObject, LetGo, RenewJobs
 from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.queue_hold import activate, queue_workloads
@@ -42,9 +43,10 @@ from rightpool.workloads.kinds.kind import Unable, adoption_of, condition_is_tru
 from rightpool.workloads.refused_fields import by_name
 from rightpool.workloads.template import InvalidTemplate
 
-ObjectCommand: TypeAlias = HoldObject | ChangeObject | CheckObject
+ObjectCommand: TypeAlias = HoldObject | ChangeObject | CheckObject | RenewJobs
 AGAIN_SECONDS: Final = 60.0  # until what was refused is asked for again
 _RESERVED: Final = "QuotaReserved"  # of a Workload
+LOOK_SECONDS: Final = 10.0  # between two looks at the Jobs of an object whose pods have no node
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ class Objects:
         self._clock = clock
         self._checked: dict[str, int] = {}  # by uid of the ProfiledJob, the Revision that was asked about last
         self._refusals: dict[str, ChildRefusal] = {}
+        self._looked: dict[str, float] = {}  # by uid of the ProfiledJob, when its object's Jobs were looked at last
 
     def checked(self, job: Job) -> int:
         """Number of the Revision that the API server was asked about last; 0: about none."""
@@ -76,6 +79,7 @@ class Objects:
         for uid in uids:
             self._checked.pop(uid, None)
             self._refusals.pop(uid, None)
+            self._looked.pop(uid, None)
 
     def needed(self, job: Job, command: ObjectCommand) -> bool:
         """Whether the object, as it is seen, does not comply yet."""
@@ -86,6 +90,8 @@ class Objects:
             return self.checked(job) != command.target.revision
         if isinstance(command, ChangeObject):
             return child.held
+        if isinstance(command, RenewJobs):
+            return not child.held and self._clock() - self._looked.get(job.uid, -LOOK_SECONDS) >= LOOK_SECONDS
         assert child.adopted is not None
         queued = child.adopted.queue is not None
         stopped = child.held and child.state.suspended if queued else child.held or child.state.suspended
@@ -105,6 +111,8 @@ class Objects:
         self._fence.persisted(job, command)
         if isinstance(command, CheckObject):
             return self._check(job, command, child, body, pools)
+        if isinstance(command, RenewJobs):
+            return self._renew(job, child, body, pools)
         if isinstance(command, HoldObject):
             return self._hold(job, command, child, body, pools)
         return self._change(job, command, child, body, pools)
@@ -212,6 +220,22 @@ class Objects:
                 logger.warning("%s goes on as it is: %s", child.name, error.message, extra={"job": str(job.key)})
         activate(self._client, child, True)
         return self._write(job, child, body, resumed(kind, body), "resumed")
+
+    def _renew(self, job: Job, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]) -> bool:
+        self._looked[job.uid] = self._clock()
+        made = adoption_of(child.kind).jobs(body)
+        if made is None:
+            return False
+        job_set = self._client.get(made.resource, made.name, child.namespace)
+        found = self._client.list_all(JOBS, child.namespace, labels="=".join(made.label))
+        keys = {key for pool in pools.values() for key in pool.node_selector}
+        outdated = [meta(one) for one in made.outdated(job_set, found, keys)]
+        for about in outdated:
+            self._fence.leader()
+            version = about["resourceVersion"]  # since then a pod of it may have started
+            self._client.delete(JOBS, about["name"], child.namespace, uid=about["uid"], resource_version=version)
+            logger.info("deleted Job %s, which was held to another pool", about["name"], extra={"job": str(job.key)})
+        return bool(outdated)
 
     def _without_pods(self, child: ChildFacts) -> None:
         """The checkpoint has one writer: no pod of the object may be left, also none that is ending."""

@@ -117,6 +117,9 @@ class AdoptedJobs:
         """See Adoptable."""
         return _SET
 
+    def jobs(self, body: Mapping[str, Any]) -> None:
+        """See Adoptable."""
+
     def shaped(self, pointer: str, value: Any) -> bool:
         """See Adoptable."""
         if pointer in _COUNTS:

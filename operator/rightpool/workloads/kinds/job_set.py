@@ -17,6 +17,7 @@ from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
+from rightpool.workloads.jobs_of_set import ROLE, JobsOfSet
 from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, condition_of, resumed_at
 from rightpool.workloads.metadata import as_new, child_metadata
 from rightpool.workloads.names import check_names, child_name
@@ -32,7 +33,6 @@ JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
 
 _NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 _UID: Final = "jobset.sigs.k8s.io/jobset-uid"
-_ROLE: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 _EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _INDEX_OF_POD: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _INDEX_OF_JOB: Final = "metadata.annotations['jobset.sigs.k8s.io/job-index']"
@@ -96,11 +96,15 @@ class AdoptedJobSets:
 
     def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
         """See Adoptable."""
-        return dict([self.members(body), (_ROLE, role)])
+        return dict([self.members(body), (ROLE, role)])
 
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """See Adoptable."""
-        return str((pod.get("labels") or {}).get(_ROLE, ""))
+        return str((pod.get("labels") or {}).get(ROLE, ""))
+
+    def jobs(self, body: Mapping[str, Any]) -> JobsOfSet:
+        """See Adoptable."""
+        return JobsOfSet(JOB_SETS, str(body["metadata"]["name"]), self.members(body))
 
     def shaped(self, pointer: str, value: Any) -> bool:
         """See Adoptable."""

@@ -16,6 +16,7 @@ from rightpool.api.value_object import value_object
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
+from rightpool.workloads.jobs_of_set import JobsOfSet
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.rendezvous import Hosts
@@ -175,6 +176,10 @@ class Adoptable(Protocol[A]):
 
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """The pod set that a pod with this metadata is of, by labels of the kind's own controllers."""
+        ...
+
+    def jobs(self, body: Mapping[str, Any]) -> JobsOfSet | None:
+        """The Jobs that JobSet's controller makes of this object; None where it makes none."""
         ...
 
     def shaped(self, pointer: str, value: Any) -> bool:

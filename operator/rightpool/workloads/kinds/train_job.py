@@ -17,6 +17,8 @@ from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
+from rightpool.workloads.jobs_of_set import ROLE, JobsOfSet
+from rightpool.workloads.kinds.job_set import JOB_SETS
 from rightpool.workloads.kinds.kind import ChildState, Unable, condition_of, resumed_at
 from rightpool.workloads.metadata import as_new, child_metadata
 from rightpool.workloads.names import LABEL_OWNER, check_names, child_name, object_labels
@@ -37,7 +39,6 @@ CLUSTER_RUNTIMES: Final = Resource(
 _CONTAINER: Final = "node"  # in which Trainer runs the program, whatever the runtime
 _STEP: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 _JOB_SET: Final = "jobset.sigs.k8s.io/jobset-name"  # the TrainJob's own
-_ROLE: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 _INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _LAUNCHED: Final = ("mpi", "flux")  # by a pod of its own, which tells the others what to run
 _PROGRAM: Final = ("image", "command", "args")
@@ -169,11 +170,15 @@ class AdoptedTrainJobs:
 
     def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
         """See Adoptable."""
-        return dict([self.members(body), (_ROLE, role)])
+        return dict([self.members(body), (ROLE, role)])
 
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """See Adoptable."""
-        return str((pod.get("labels") or {}).get(_ROLE, ""))
+        return str((pod.get("labels") or {}).get(ROLE, ""))
+
+    def jobs(self, body: Mapping[str, Any]) -> JobsOfSet:
+        """See Adoptable."""
+        return JobsOfSet(JOB_SETS, str(body["metadata"]["name"]), self.members(body))
 
     def shaped(self, pointer: str, value: Any) -> bool:
         """See Adoptable."""

@@ -10,6 +10,7 @@ import pytest
 
 from rightpool.api.action import Action
 from rightpool.api.adopted_object import AdoptedObject
+from rightpool.api.altered import altered
 from rightpool.api.conditions import Reason
 from rightpool.api.kubernetes import JOBS
 from rightpool.api.migration import Migration, Phase
@@ -18,9 +19,11 @@ from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.errors import Conflict, Invalid
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, WORKLOADS
-from rightpool.contract import ANNOTATION_ADOPTED_BY, LABEL_JOB
+from rightpool.contract import ANNOTATION_ADOPTED_BY, LABEL_JOB, LABEL_REVISION
 from rightpool.planning.jobs.job import Job
 from rightpool.workloads.in_place import is_held, put
+from rightpool.workloads.jobs_of_set import ROLE
+from rightpool.workloads.kinds.job_set import JOB_SETS
 from rightpool.workloads.names import ANNOTATION_ORIGINAL, LABEL_QUEUE
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.act.world import World
@@ -212,3 +215,47 @@ def test_without_kueue_what_is_in_a_queue_is_not_stopped(world: Moving) -> None:
     world.run(world.at(Phase.PLANNED))
     refusal = world.executor.objects.refusal(world.read())
     assert refusal is not None and refusal.message == "queue research is to stop it, and Kueue has no Workload of it"
+
+
+class Stuck(World):
+    """A JobSet of somebody's that has been moved to pool b, whose Job also has the key of pool a10g."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pools["a10g"] = replace(self.pools["a10g"], node_selector={"product": "a10g"})
+        self.pools["b"] = replace(self.pools["a10g"], name="b", node_selector={"pool": "b"})
+        about = {"name": "train", "namespace": "research", "uid": "train-uid", "generation": 1}
+        marks = {"labels": {LABEL_JOB: "bert"}, "annotations": {ANNOTATION_ADOPTED_BY: "uid-1", LABEL_REVISION: "2"}}
+        pods = {"spec": {"nodeSelector": {"pool": "b"}, "containers": [CONTAINER]}}
+        spec = {"replicatedJobs": [{"name": "workers", "template": {"spec": {"template": pods}}}]}
+        body = self.cluster.put(JOB_SETS, {"metadata": {**about, **marks}, "spec": spec})
+        self.store.observe(JOB_SETS, "MODIFIED", body)
+        self.ref = replace(self.ref, revision=2, placement=Placement("b", 4, 1))
+
+    def job(self, selector: dict[str, str]) -> None:
+        labels = {"jobset.sigs.k8s.io/jobset-uid": "train-uid", ROLE: "workers"}
+        about = {"name": "train-workers-0", "namespace": "research", "uid": "job-uid", "labels": labels}
+        pods = {"spec": {"nodeSelector": selector, "containers": [CONTAINER]}}
+        self.cluster.put(JOBS, {"metadata": about, "spec": {"template": pods}})
+
+    def stuck(self) -> Job:
+        ref = {"apiVersion": JOB_SETS.api_version, "kind": "JobSet", "name": "train"}
+        body = {**profiled_job(), "spec": {"workloadRef": ref, "adoption": {"change": "Suspend"}}}
+        body["status"] = ProfiledJobStatus(state=JobState(revision=self.ref)).to_dict()
+        self.cluster.put(PROFILED_JOBS, body)
+        job = self.read()
+        state = altered(job.observed.revisions[2], blocked="Unschedulable: no node matches")
+        return changed(job, revisions={2: state})
+
+
+def test_a_job_that_is_held_to_the_pool_it_has_left_is_deleted_to_be_made_anew() -> None:
+    world = Stuck()
+    world.job({"product": "a10g", "pool": "b"})
+    assert world.run(world.stuck()) == ["delete train-workers-0"]
+    assert world.run(world.stuck()) == [] and world.cluster.requests == [], "it is not looked at in each cycle"
+    world.job({"pool": "b"})
+    world.clock += 11.0
+    assert world.run(world.stuck()) == [] and "LIST jobs" in world.cluster.requests
+    world.leader, world.clock = False, world.clock + 11.0
+    world.job({"product": "a10g", "pool": "b"})
+    assert world.run(world.stuck()) == []
