@@ -1,10 +1,10 @@
-"""Start a cluster of one node, install the chart, run four stories, and show the objects.
+"""Start a cluster of one node, install the chart, run five stories, and show the objects.
 
     make demo        python -m demo
     make demo V=1    python -m demo -v: also what every condition says, and the objects
 
 Needs root. The first run builds Kubernetes' programs, about ten minutes. The cluster stays up afterwards: `make env`
-prints what a shell needs, and `make down` ends it. Exit code 0 only if all four stories happened.
+prints what a shell needs, and `make down` ends it. Exit code 0 only if all five stories happened.
 """
 
 import argparse
@@ -25,14 +25,14 @@ _AS_WRITTEN = argparse.RawDescriptionHelpFormatter
 
 
 def tell(stage: Stage, stories: tuple[Story, ...], say: Callable[[str], None]) -> dict[str, Job | Exception]:
-    """Run stories side by side, each after the one that it waits for; a story's failure is its result. An interrupt
+    """Run stories side by side, each after those that it waits for; a story's failure is its result. An interrupt
     waits for none of them."""
     results: dict[str, Job | Exception] = {}
     threads: dict[str, threading.Thread] = {}
 
     def one(story: Story) -> None:
-        if story.after:
-            threads[story.after].join()
+        for earlier in story.after:
+            threads[earlier].join()
         try:
             results[story.name] = story.tell(stage, say)
         except Exception as error:  # any error counts as a failed story
@@ -87,10 +87,11 @@ def main() -> int:
         stage = prepare(running, progress)
         for namespace in sorted({story.namespace for story in STORIES}):
             forget(stage, namespace)
-        say("telling four stories, three of them at once")
+        say("telling five stories, four of them at once")
         results = tell(replace(stage, tells=everything) if verbose else stage, STORIES, say)
-        for story in STORIES if verbose else ():
-            show(stage, story)
+        for story in STORIES:
+            if verbose and story.stays:
+                show(stage, story)
         wide = ("-o", "wide") if verbose else ()
         print(f"\n$ {' '.join(('kubectl get pj -A', *wide))}\n{stage.kubectl('get', 'pj', '-A', *wide).rstrip()}")
         print(f"\n$ rightpool pools\n{stage.rightpool('pools').rstrip()}")

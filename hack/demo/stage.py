@@ -11,7 +11,7 @@ from typing import Final
 
 from demo.job import StoryFailed, Tells, Watcher
 from demo.plain import plainly
-from devcluster import build, recipes
+from devcluster import build, jobset, recipes
 from devcluster.cluster import Running
 from devcluster.kubectl import Kubectl
 from devcluster.progress import Progress
@@ -85,7 +85,8 @@ def install(running: Running, progress: Progress, images: Collection[str]) -> St
 
 
 def prepare(running: Running, progress: Progress) -> Stage:
-    """Install images, chart, policy and pools."""
+    """Install JobSet, images, chart, policy and pools."""
+    jobset.up(running.spec, progress)
     stage = install(running, progress, IMAGES)
     kubectl = stage.kubectl
     # The demo takes over a policy or pool that was changed by hand.
@@ -116,12 +117,13 @@ def apply(stage: Stage, manifest: str, **replacements: str) -> None:
 
 
 def forget(stage: Stage, namespace: str) -> None:
-    """Delete the jobs of an earlier run.
+    """Delete the jobs of an earlier run, and JobSets that they have adopted.
 
     Their statuses would be mistaken for new ones, and their moves have taught the operator what the pools deliver.
     """
     if not stage.kubectl("get", "namespace", namespace, "--ignore-not-found", "--output=name"):
         return
+    stage.kubectl("delete", "jobsets", "--all", "-n", namespace, "--cascade=foreground")
     stage.kubectl("delete", "profiledjobs", "--all", "-n", namespace, "--cascade=foreground")
     stage.kubectl("delete", "events", "--all", "-n", namespace)
 

@@ -1,11 +1,11 @@
-"""Four stories. Each applies a ProfiledJob, waits for the operator's decisions, and checks the result."""
+"""Five stories. Each applies a workload, waits for the operator's decisions, and checks the result."""
 
 import re
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from demo.job import Job, StoryFailed
 from demo.stage import Stage, apply
@@ -22,13 +22,15 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Story:
-    """One story: its job and its function. after: the story that must have ended before."""
+    """One story: its job and its function. after: the stories that must have ended before. stays: its ProfiledJob is
+    there afterwards."""
 
     title: str
     namespace: str
     name: str
     tell: Callable[[Stage, Say], Job]
-    after: str = ""
+    after: tuple[str, ...] = ()
+    stays: bool = True
 
 
 def _expect(holds: bool, what: str, job: Job) -> None:
@@ -143,6 +145,72 @@ def whole_slices(stage: Stage, say: Say) -> Job:
     return job
 
 
+def adopted(stage: Stage, say: Say) -> Job:
+    """A JobSet that runs already is adopted by a label, moves where it is, and is put back and let go of."""
+    here = ("-n", "search")
+    of_jobset = ("-l", "jobset.sigs.k8s.io/jobset-name=bert")
+
+    def typed(*arguments: str) -> str:
+        output = stage.kubectl(*arguments, *here)
+        say(f"bert: $ kubectl {' '.join((*arguments, *here))}")
+        return output
+
+    def shown() -> None:
+        for line in typed("get", "pj", "bert").splitlines():
+            say(f"bert:   {line.rstrip()}")
+
+    def running() -> bool:
+        pods = stage.kubectl.json("get", "pods", *here, *of_jobset)["items"]
+        return len(pods) == 2 and all(pod["status"].get("phase") == "Running" for pod in pods)
+
+    apply(stage, "bert.yaml")
+    _wait("two pods of the JobSet run", running)
+    before = _spec(stage)
+    say("bert: a JobSet of two pods with four A100 each runs; no ProfiledJob knows of it")
+    typed("label", "jobset", "bert", "rightpool.dev/adopt=recommend")
+    watcher = stage.watch("search", "bert", say)
+    job = watcher.until("it is found", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
+    _expect((job.pool, job.chips) == ("a100", 8), "it should be found on 8 chips of a100", job)
+    shown()
+    # As short as those of the other stories.
+    typed("patch", "pj", "bert", "--type=merge", '-p={"spec":{"profiling":{"interval":"2s","window":"15s"}}}')
+    watcher.until(
+        "new pods get the profiler",
+        lambda j: "when they start anew" in j.condition("Profiled").get("message", ""),
+        START_SECONDS,
+    )
+    typed("delete", "pods", *of_jobset)
+    job = watcher.until("it is recommended to move", lambda j: bool(j.status.get("recommendation")), MOVE_SECONDS)
+    _expect(_spec(stage) == before, "only looked at, its spec should be what it was", job)
+    shown()
+    typed("label", "--overwrite", "jobset", "bert", "rightpool.dev/adopt=auto")
+    job = watcher.until("the move to a10g is verified", _verified, MOVE_SECONDS)
+    _expect((job.pool, job.chips) == ("a10g", 8), "it should run on 8 chips of a10g", job)
+    _tell_prices(job, "bert", say)
+    shown()
+    answer = stage.rightpool("release", "bert", *here)
+    say(f"bert: $ rightpool release bert {' '.join(here)}")
+    say(f"bert:   {answer.strip()}")
+    _wait("its ProfiledJob goes", lambda: not stage.kubectl("get", "pj", "bert", *here, "--ignore-not-found"))
+    _wait("two pods of the JobSet run again", running)
+    _expect(_spec(stage) == before, "let go of, its spec should be what it was", job)
+    say("bert: the JobSet runs on A100 again, its spec is what it was, and its ProfiledJob is gone")
+    return job
+
+
+def _spec(stage: Stage) -> Any:
+    """Of the JobSet. What is not suspended may say so or not."""
+    return {"suspend": False, **stage.kubectl.json("get", "jobset", "bert", "-n", "search")["spec"]}
+
+
+def _wait(what: str, holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not holds():
+        if time.monotonic() > deadline:
+            raise StoryFailed(f"not within {START_SECONDS:.0f} s: {what}")
+        time.sleep(1.0)
+
+
 def rollback(stage: Stage, say: Say) -> Job:
     """The A10G pool is slower than published: the move does not pay and is rolled back."""
     say("the A10G pool is throttled to 40% of what was published")
@@ -207,6 +275,9 @@ STORIES: Final = (
     ),
     Story("ResNet-50: A100 to A10G", "vision", "resnet50", cheaper_pool),
     Story("A language model: A100 to whole slices of TPU v5e", "language", "language-model", whole_slices),
-    # It slows down the pool that ResNet-50 moves to.
-    Story("A pool slower than predicted: the move is undone", "vision", "rollback", rollback, after="resnet50"),
+    Story("A JobSet that runs already: adopted, moved, released", "search", "bert", adopted, stays=False),
+    # It slows down the pool that two of them move to.
+    Story(
+        "A pool slower than predicted: the move is undone", "vision", "rollback", rollback, after=("resnet50", "bert")
+    ),
 )

@@ -1,4 +1,4 @@
-"""The demo's four stories, end to end: the chart, the operator as pods, real and simulated pods, a real Prometheus."""
+"""The demo's five stories, end to end: the chart, the operator as pods, real and simulated pods, a real Prometheus."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_story(story: Story, story_results: StoryResults, stage: Stage) -> None:
     assert result.history, "every story ends with an entry in the ledger"
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+@pytest.mark.parametrize("story", [story for story in STORIES if story.stays], ids=lambda story: story.name)
 def test_explain_agrees_with_the_status(story: Story, story_results: StoryResults, stage: Stage) -> None:
     result = story_results.jobs[story.name]
     assert isinstance(result, Job), str(result)
