@@ -11,7 +11,7 @@ from typing import Final
 
 from demo.job import StoryFailed, Tells, Watcher
 from demo.plain import plainly
-from devcluster import build, jobset, recipes
+from devcluster import build, kinds, recipes
 from devcluster.cluster import Running
 from devcluster.kubectl import Kubectl
 from devcluster.progress import Progress
@@ -86,7 +86,7 @@ def install(running: Running, progress: Progress, images: Collection[str]) -> St
 
 def prepare(running: Running, progress: Progress) -> Stage:
     """Install JobSet, images, chart, policy and pools."""
-    jobset.up(running.spec, progress)
+    kinds.up(kinds.JOBSET, running.spec, progress)
     stage = install(running, progress, IMAGES)
     kubectl = stage.kubectl
     # The demo takes over a policy or pool that was changed by hand.

@@ -15,13 +15,11 @@ from devcluster import (
     gpu,
     host,
     images,
-    jobset,
+    kinds,
     kueue,
-    lws,
     monitoring,
     network_policies,
     simulated,
-    trainer,
 )
 from devcluster.kubectl import Kubectl
 from devcluster.processes import Supervisor
@@ -76,9 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     nodes.add_argument("--pool", required=True, choices=list(simulated.POOLS))
     nodes.add_argument("--count", required=True, type=int)
     add("kueue", _kueue, "install Kueue in the cluster, or repair it; built where it is not (needs root)")
-    add("jobset", _jobset, "install JobSet in the cluster, or repair it; built where it is not")
-    add("lws", _lws, "install LeaderWorkerSet in the cluster, or repair it; built where it is not")
-    add("trainer", _trainer, "install Kubeflow Trainer, and JobSet, in the cluster; built where they are not")
+    for kind in kinds.CONTROLLERS:
+        needed = "".join(f", and {one.title}, which it needs" for one in kind.needs)
+        text = f"install {kind.title}{needed}, or repair it; built where it is not"
+        add(kind.name, _kind, text).set_defaults(kind=kind)
     policies = add("network-policies", _network_policies, "enforce NetworkPolicies by kube-router (needs root)")
     policies.add_argument("kube_router", type=Path, metavar="KUBE_ROUTER", help="its program")
     chips = add("gpu", _gpu, "offer NVIDIA chips of this machine, or shares of one, to the container node's pods")
@@ -167,21 +166,9 @@ def _kueue(options: argparse.Namespace, progress: Progress) -> int:
     return 0
 
 
-def _trainer(options: argparse.Namespace, progress: Progress) -> int:
-    trainer.up(_existing(options.name), progress)
-    progress.say(f"Trainer answers in cluster {options.name}")
-    return 0
-
-
-def _lws(options: argparse.Namespace, progress: Progress) -> int:
-    lws.up(_existing(options.name), progress)
-    progress.say(f"LeaderWorkerSet answers in cluster {options.name}")
-    return 0
-
-
-def _jobset(options: argparse.Namespace, progress: Progress) -> int:
-    jobset.up(_existing(options.name), progress)
-    progress.say(f"JobSet answers in cluster {options.name}")
+def _kind(options: argparse.Namespace, progress: Progress) -> int:
+    kinds.up(options.kind, _existing(options.name), progress)
+    progress.say(f"{options.kind.title} answers in cluster {options.name}")
     return 0
 
 

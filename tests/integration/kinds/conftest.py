@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import build, jobset, lws
+from devcluster import build, kinds
 from devcluster import cluster as clusters
-from devcluster import trainer as trainers
 from devcluster.cluster import Running
 from devcluster.progress import Progress
 from devcluster.spec import KINDS
@@ -30,11 +29,10 @@ def own_cluster() -> Iterator[Running]:
     if os.geteuid() != 0:
         pytest.skip("simulated pods answer only in network namespaces, and those need root")
     running = clusters.up(KINDS, Progress(quiet=True))
-    jobset.up(KINDS, Progress(quiet=True))
-    if not build.missing([build.TRAINER]):
-        trainers.up(KINDS, Progress(quiet=True))
-    if not build.missing([build.LWS]):
-        lws.up(KINDS, Progress(quiet=True))
+    kinds.up(kinds.JOBSET, KINDS, Progress(quiet=True))
+    for controller in (kinds.TRAINER, kinds.LWS):
+        if not build.missing([controller.component]):
+            kinds.up(controller, KINDS, Progress(quiet=True))
     running.kubectl.apply(admission_policies())
     yield running
     if not os.environ.get("KEEP"):

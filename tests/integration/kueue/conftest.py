@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster import build, jobset, kueue
+from devcluster import build, kinds, kueue
 from devcluster import cluster as clusters
-from devcluster import trainer as trainers
 from devcluster.cluster import Running
 from devcluster.progress import Progress
 from devcluster.spec import KUEUE
@@ -38,9 +37,9 @@ def own_cluster() -> Iterator[Running]:
     if build.missing([build.KUEUE]):
         pytest.skip("Kueue is not built: `make kueue` builds it and runs these tests")
     running = clusters.up(KUEUE, Progress(quiet=True))
-    jobset.up(KUEUE, Progress(quiet=True))
+    kinds.up(kinds.JOBSET, KUEUE, Progress(quiet=True))
     if not build.missing([build.TRAINER]):
-        trainers.up(KUEUE, Progress(quiet=True))
+        kinds.up(kinds.TRAINER, KUEUE, Progress(quiet=True))
     kueue.up(KUEUE, Progress(quiet=True))
     running.kubectl.apply(admission_policies())
     yield running
