@@ -149,7 +149,12 @@ PROFILED_JOB: Final = CustomResource(
         PrinterColumn(
             "P99", ".status.summary.p99", description="Time by which 99% of the requests are answered now.", wide=True
         ),
-        PrinterColumn("Target", ".spec.targets.latency", description="How soon a server must answer.", wide=True),
+        PrinterColumn(
+            "Target",
+            ".status.summary.target",
+            description="How soon a server must answer, such as p99 50 ms.",
+            wide=True,
+        ),
         PrinterColumn(
             "Finish", ".status.outlook.finishAt", description="When the job is done at its present rate.", wide=True
         ),

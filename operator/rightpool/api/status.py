@@ -150,6 +150,9 @@ class ColumnsStatus(Record):
     p99: str | None = None
     """Time by which a server has answered 99% of its requests now."""
 
+    target: str | None = None
+    """How soon a server must answer, such as p99 50 ms."""
+
     per_hour: str | None = None
     """Dollars an hour now."""
 

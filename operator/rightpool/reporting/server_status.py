@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from rightpool.api.latency import Latency
 from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.status import MAX_SIDES, ServerSide, ServerStatus
 from rightpool.api.units import HOUR
@@ -114,6 +115,11 @@ def p99_text(server: ServerStatus) -> str | None:
     if server.p99_at_most is not None:
         return f"<={moment(server.p99_at_most)}"
     return None if server.p99_at_least is None else f">{moment(server.p99_at_least)}"
+
+
+def target_text(latency: Latency | None) -> str | None:
+    """Such as p99 50 ms; None where nothing is declared."""
+    return None if latency is None else f"{latency.percentile.name} {moment(latency.percentile.seconds)}"
 
 
 def answers_text(answers: Answers) -> str:

@@ -39,7 +39,7 @@ from rightpool.reporting.conditions.table import conditions_of
 from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.profile_status import profile_status
 from rightpool.reporting.recovery import carried_over, still_applies
-from rightpool.reporting.server_status import p99_text, server_status
+from rightpool.reporting.server_status import p99_text, server_status, target_text
 from rightpool.reporting.shown import shown_values
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.verdicts import proposed_candidate
@@ -106,7 +106,7 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         outlook=outlook,
         recommendation=recommendation,
         server=server,
-        summary=_summary(account, measured_now(conditions, profile), outlook, recommendation, server, unit_of(job)),
+        summary=_summary(account, measured_now(conditions, profile), outlook, recommendation, server, job),
     )
     return StatusDraft(status.to_dict(), stored_body, before.conditions, conditions, shown_values(context.assessment))
 
@@ -131,7 +131,7 @@ def _summary(
     outlook: OutlookStatus | None,
     recommendation: Recommendation | None,
     server: ServerStatus | None,
-    unit: WorkUnit,
+    job: Job,
 ) -> ColumnsStatus | None:
     """profile: where it says what the job does now."""
     if account.empty:
@@ -147,7 +147,8 @@ def _summary(
         per_hour=None if hourly is None else format_money(hourly),
         requests_per_second=None if server is None else server.requests_per_second,
         p99=None if server is None else p99_text(server),
-        per_million=_per_million_text(per_million, unit, server),
+        target=target_text(job.spec.targets.latency),
+        per_million=_per_million_text(per_million, unit_of(job), server),
         saved=format_cents(account.saved),
         progress=None if progress is None else share(progress),
         goes_to=None if recommendation is None else short_place(recommendation.placement),

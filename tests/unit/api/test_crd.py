@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -70,6 +71,17 @@ def test_output_is_the_same_every_time(resource: CustomResource) -> None:
 def test_client_side_apply_can_carry_it(resource: CustomResource) -> None:
     """It keeps the object as JSON in an annotation. A third of the limit is left for what is to come."""
     assert len(json.dumps(definition(resource))) < CLIENT_SIDE_APPLY_LIMIT * 2 / 3
+
+
+@each_resource
+def test_a_column_shows_a_plain_value(resource: CustomResource) -> None:
+    """Of an object kubectl would print JSON."""
+    known = dict(nodes(version(resource)["schema"]["openAPIV3Schema"]))
+    for column in resource.columns:
+        path = re.sub(r"\[\?\(.*?\)\]", "[]", column.path)
+        if not path.startswith(".metadata."):
+            shown = known[path]
+            assert shown.get("type") in ("string", "integer", "number") or shown["x-kubernetes-int-or-string"], path
 
 
 @each_resource

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rightpool.api.latency import Latency
 from rightpool.planning.jobs.job import Job
 from rightpool.profiles.answers import Answers, PageProblem
 from rightpool.profiles.latency import Between
@@ -52,7 +53,13 @@ def test_requests_times_and_dollars_of_a_million_are_told() -> None:
         "quality": "Derived",
     }
     assert (status["summary"]["requestsPerSecond"], status["summary"]["p99"]) == ("20", "<=100 ms")
-    assert status["summary"]["perMillion"].endswith(" requests")
+    assert status["summary"]["perMillion"].endswith(" requests") and "target" not in status["summary"]
+
+
+def test_what_was_asked_for_is_told_in_words() -> None:
+    declared = SERVER.spec.targets.model_copy(update={"latency": Latency.model_validate({"p95": "50ms"})})
+    job = changed(answering(BUSY), spec=SERVER.spec.model_copy(update={"targets": declared}))
+    assert draft_status(StoredJob(job, packed({}), None, ""), job, CONTEXT).body["summary"]["target"] == "p95 50 ms"
 
 
 def test_what_is_not_measured_is_absent() -> None:
