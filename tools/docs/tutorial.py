@@ -58,8 +58,7 @@ def _shown(command: str, since: str = "") -> Callable[[str], str]:
         if not lines:
             raise Incomplete(f"the log does not show {command}")
         first = next((i for i, line in enumerate(lines) if line.startswith(since)), 0)
-        # Tables are not folded.
-        return "\n".join(line.rstrip() if _columns(line) else _folded([line], " " * 4) for line in lines[first:])
+        return _folded(lines[first:], " " * 4)
 
     return output
 
@@ -69,14 +68,13 @@ def _columns(line: str) -> bool:
 
 
 def _folded(lines: list[str], indent: str) -> str:
-    return "\n".join(
-        part
-        for line in lines
-        for part in textwrap.wrap(
-            line.rstrip(), _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
-        or [""]
-    )
+    return "\n".join(part for line in lines for part in _parts(line.rstrip(), indent))
+
+
+def _parts(line: str, indent: str) -> list[str]:
+    if _columns(line):
+        return [line]
+    return textwrap.wrap(line, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 BLOCKS: Final[dict[str, Callable[[str], str]]] = {
@@ -87,6 +85,7 @@ BLOCKS: Final[dict[str, Callable[[str], str]]] = {
     "resnet50": _story("resnet50"),
     "resnet50-explained": _shown("rightpool explain resnet50", "History"),
     "language-model": _story("language-model"),
+    "bert": _story("bert", r"bert: (?:a JobSet|\$|  )"),
     "rollback": _story("rollback", "the A10G pool"),
     "rollback-explained": _shown("rightpool explain rollback", "Could be"),
     "jobs": _shown("kubectl get pj -A -o wide"),
