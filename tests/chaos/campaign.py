@@ -146,13 +146,11 @@ class Campaign:
             self.report.not_applicable += 1
             return
         try:
-            repair = fault.do(context)
+            fault.do(context)
         except (NotApplicable, Unavailable, Conflict, NotFound, IndexError):
             self.report.not_applicable += 1
             return
         self.report.injected[fault.name] += 1
-        if repair is not None:
-            context.repair_later(fault.name, *repair)
         total = self.report.total
         if total % 100 == 0:
             self._say(f"{total} faults, {context.checker.events} events, {len(context.checker.violations)} violations")

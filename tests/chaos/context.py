@@ -39,13 +39,13 @@ class NotApplicable(Exception):
 class Fault:
     """One kind of fault.
 
-    do: injects it and returns after how many seconds, and how, it is repaired; None where no repair is needed.
+    do: injects it. Its repair is scheduled before: what the API server did not answer it may have done.
     """
 
     name: str
     group: str
     weight: float
-    do: Callable[[FaultContext], tuple[float, Repair] | None]
+    do: Callable[[FaultContext], None]
     offline: bool = False  # can be injected while the API server is unavailable
 
 
@@ -63,7 +63,7 @@ class FaultContext:
     rng: random.Random
     replicas: dict[str, Replica] = field(default_factory=dict)
     reserved: set[str] = field(default_factory=set)  # what a fault has exclusively until it is repaired
-    _repairs: list[tuple[float, int, str, Repair]] = field(default_factory=list)
+    _repairs: list[tuple[float, int, Repair]] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _starts: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -194,9 +194,9 @@ class FaultContext:
             raise NotApplicable(f"{what} is broken already")
         self.reserved.add(what)
 
-    def repair_later(self, name: str, seconds: float, repair: Repair) -> None:
+    def repair_later(self, seconds: float, repair: Repair) -> None:
         """Schedule a repair."""
-        heapq.heappush(self._repairs, (time.monotonic() + seconds, next(self._order), name, repair))
+        heapq.heappush(self._repairs, (time.monotonic() + seconds, next(self._order), repair))
 
     def repair(self, *, everything: bool = False) -> None:
         """Run the repairs that are due. One that fails is tried again."""
@@ -206,11 +206,11 @@ class FaultContext:
                     return
                 time.sleep(0.1)
                 continue
-            _, _, name, repair = heapq.heappop(self._repairs)
+            _, _, repair = heapq.heappop(self._repairs)
             try:
                 repair()
             except (NotApplicable, NotFound):
                 pass
             except ClusterError:
-                self.repair_later(name, 1.0, repair)
+                self.repair_later(1.0, repair)
                 time.sleep(0.1 if everything else 0.0)

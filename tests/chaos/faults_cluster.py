@@ -9,7 +9,7 @@ from devcluster.api import Api
 from devcluster.processes import Identity
 from rightpool.cluster.errors import AlreadyExists, NotFound
 from rightpool.cluster.resources import ACCELERATOR_POOLS, NODES
-from tests.chaos.context import Fault, FaultContext, NotApplicable, Repair
+from tests.chaos.context import Fault, FaultContext, NotApplicable
 from tests.chaos.environment import persistently
 
 Body = dict[str, Any]
@@ -49,16 +49,11 @@ def _node(context: FaultContext) -> tuple[simulated.Pool, int]:
     return pool, context.rng.randrange(10)
 
 
-def node_deleted(context: FaultContext) -> tuple[float, Repair]:
+def node_deleted(context: FaultContext) -> None:
     """A node is deleted, with its pods, and created again later."""
     pool, index = _node(context)
     name = pool.node_name(index)
     context.reserve(f"node {name}")
-    try:
-        context.client.delete(NODES, name)
-    except NotFound as error:
-        context.reserved.discard(f"node {name}")
-        raise NotApplicable(f"{name} is not there") from error
 
     def bring_back() -> None:
         body = pool.node(index)
@@ -68,7 +63,8 @@ def node_deleted(context: FaultContext) -> tuple[float, Repair]:
             pass
         context.reserved.discard(f"node {name}")
 
-    return context.rng.uniform(3, 10), bring_back
+    context.repair_later(context.rng.uniform(3, 10), bring_back)
+    context.client.delete(NODES, name)
 
 
 def _cordon(context: FaultContext, names: list[str], closed: bool) -> None:
@@ -86,19 +82,21 @@ def _cordon(context: FaultContext, names: list[str], closed: bool) -> None:
     Api.in_parallel(cordon, names)
 
 
-def pool_full(context: FaultContext) -> tuple[float, Repair]:
+def pool_full(context: FaultContext) -> None:
     """All nodes of a pool are cordoned, possibly for longer than the start deadline."""
     pool = POOLS[context.rng.choice(sorted(POOLS))]
     context.reserve(f"room {pool.name}")
-    names = [str(node["metadata"]["name"]) for node in context.client.list_all(NODES) if _of(node, pool)]
-    _cordon(context, names, True)
+
+    def cordon(closed: bool) -> None:
+        here = [str(node["metadata"]["name"]) for node in context.client.list_all(NODES) if _of(node, pool)]
+        _cordon(context, here, closed)
 
     def open_again() -> None:
-        here = [str(node["metadata"]["name"]) for node in context.client.list_all(NODES) if _of(node, pool)]
-        _cordon(context, here, False)
+        cordon(False)
         context.reserved.discard(f"room {pool.name}")
 
-    return context.rng.uniform(5, 20), open_again
+    context.repair_later(context.rng.uniform(5, 20), open_again)
+    cordon(True)
 
 
 def _of(node: Body, pool: simulated.Pool) -> bool:
@@ -106,34 +104,31 @@ def _of(node: Body, pool: simulated.Pool) -> bool:
 
 
 def _pool_changed(name: str, weight: float, **changes: Any) -> Fault:
-    def change(context: FaultContext) -> tuple[float, Repair]:
+    def change(context: FaultContext) -> None:
         pool = context.rng.choice(["a100", "a10g", "dev"])
         context.reserve(f"pool {pool}")
-        context.environment.apply_pool(pool, **changes)
 
         def repair() -> None:
             context.environment.apply_pool(pool)
             context.reserved.discard(f"pool {pool}")
 
-        return context.rng.uniform(3, 12), repair
+        context.repair_later(context.rng.uniform(3, 12), repair)
+        context.environment.apply_pool(pool, **changes)
 
     return Fault(name, "pools", weight, change)
 
 
-def pool_deleted(context: FaultContext) -> tuple[float, Repair]:
+def pool_deleted(context: FaultContext) -> None:
     """A declared pool is deleted while jobs run there."""
     pool = context.rng.choice(["a100", "a10g", "dev"])
     context.reserve(f"pool {pool}")
-    try:
-        context.client.delete(ACCELERATOR_POOLS, pool)
-    except NotFound:
-        pass
 
     def repair() -> None:
         context.environment.apply_pool(pool)
         context.reserved.discard(f"pool {pool}")
 
-    return context.rng.uniform(3, 10), repair
+    context.repair_later(context.rng.uniform(3, 10), repair)
+    context.client.delete(ACCELERATOR_POOLS, pool)
 
 
 FAULTS: Final = (

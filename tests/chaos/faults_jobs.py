@@ -9,7 +9,7 @@ from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.errors import Conflict, Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import ANNOTATION_APPROVE
-from tests.chaos.context import Fault, FaultContext, NotApplicable, Repair
+from tests.chaos.context import Fault, FaultContext, NotApplicable
 from tests.chaos.jobs import SIMULATION, Slot
 
 Body = dict[str, Any]
@@ -123,18 +123,22 @@ def pools_swapped(context: FaultContext) -> None:
     context.edit(slot, lambda body: body["spec"]["placement"]["pools"].update(allow=allow))
 
 
-def suspended(context: FaultContext) -> tuple[float, Repair]:
+def suspended(context: FaultContext) -> None:
     """Suspended, and resumed later."""
     slot = context.pick()
+
+    def resume() -> None:
+        context.edit(slot, lambda body: body["spec"].update(suspend=False))
+
+    context.repair_later(context.rng.uniform(0.2, 8), resume)
     context.edit(slot, lambda body: body["spec"].update(suspend=True))
-    return context.rng.uniform(0.2, 8), lambda: context.edit(slot, lambda body: body["spec"].update(suspend=False))
 
 
-def deleted(context: FaultContext) -> tuple[float, Repair]:
+def deleted(context: FaultContext) -> None:
     """Deleted, and created again after a while."""
     slot = context.pick(adopted=None)
+    context.repair_later(context.rng.uniform(1, 10), lambda: context.create(slot))
     _remove(context, slot)
-    return context.rng.uniform(1, 10), lambda: context.create(slot)
 
 
 def replaced(context: FaultContext) -> None:
@@ -152,27 +156,27 @@ def _remove(context: FaultContext, slot: Slot) -> None:
         raise NotApplicable(f"{slot} is not there") from error
 
 
-def template_broken(context: FaultContext) -> tuple[float, Repair]:
+def template_broken(context: FaultContext) -> None:
     """A template that the API server rejects as a pod, repaired later."""
     slot = context.pick(real=False)
     mount = [{"name": "nowhere", "mountPath": "/data"}]
-    context.edit(slot, lambda body: _template(body)["spec"]["containers"][0].update(volumeMounts=mount))
 
     def repair(body: Body) -> None:
         _template(body)["spec"]["containers"][0].pop("volumeMounts", None)
 
-    return context.rng.uniform(2, 8), lambda: context.edit(slot, repair)
+    context.repair_later(context.rng.uniform(2, 8), lambda: context.edit(slot, repair))
+    context.edit(slot, lambda body: _template(body)["spec"]["containers"][0].update(volumeMounts=mount))
 
 
-def _annotated(key: str, value: str) -> Callable[[FaultContext], tuple[float, Repair]]:
-    def annotate(context: FaultContext) -> tuple[float, Repair]:
+def _annotated(key: str, value: str) -> Callable[[FaultContext], None]:
+    def annotate(context: FaultContext) -> None:
         slot = context.pick(real=False)
-        context.edit(slot, lambda body: _template(body)["metadata"]["annotations"].update({SIMULATION + key: value}))
 
         def repair(body: Body) -> None:
             _template(body)["metadata"]["annotations"].pop(SIMULATION + key, None)
 
-        return context.rng.uniform(5, 20), lambda: context.edit(slot, repair)
+        context.repair_later(context.rng.uniform(5, 20), lambda: context.edit(slot, repair))
+        context.edit(slot, lambda body: _template(body)["metadata"]["annotations"].update({SIMULATION + key: value}))
 
     return annotate
 
@@ -211,16 +215,16 @@ def oversized_annotations(context: FaultContext) -> None:
     context.edit(context.pick(adopted=None), change)
 
 
-def large_template(context: FaultContext) -> tuple[float, Repair]:
+def large_template(context: FaultContext) -> None:
     """A template of hundreds of kilobytes."""
     slot = context.pick(real=False)
     junk = [{"name": f"JUNK_{number}", "value": "x" * 10_000} for number in range(30)]
-    context.edit(slot, lambda body: _template(body)["spec"]["containers"][0].update(env=junk))
 
     def repair(body: Body) -> None:
         _template(body)["spec"]["containers"][0].pop("env", None)
 
-    return context.rng.uniform(3, 10), lambda: context.edit(slot, repair)
+    context.repair_later(context.rng.uniform(3, 10), lambda: context.edit(slot, repair))
+    context.edit(slot, lambda body: _template(body)["spec"]["containers"][0].update(env=junk))
 
 
 FAULTS: Final = (

@@ -9,7 +9,7 @@ from rightpool.cluster.client import MERGE_CONTENT
 from rightpool.cluster.errors import Conflict, Invalid, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.contract import ANNOTATION_RELEASE
-from tests.chaos.context import Fault, FaultContext, NotApplicable, Repair
+from tests.chaos.context import Fault, FaultContext, NotApplicable
 from tests.chaos.jobs import Slot
 
 Body = dict[str, Any]
@@ -38,11 +38,11 @@ def sent(context: FaultContext) -> None:
     context.edit(slot, lambda body: body["spec"]["placement"]["pools"].update(allow=[there]))
 
 
-def suspended(context: FaultContext) -> tuple[float, Repair]:
+def suspended(context: FaultContext) -> None:
     """Suspended by its user, and resumed later."""
     slot = context.pick(adopted=True)
+    context.repair_later(context.rng.uniform(0.2, 8), lambda: _resume(context, slot))
     _suspend(context, slot, True)
-    return context.rng.uniform(0.2, 8), lambda: _resume(context, slot)
 
 
 def _resume(context: FaultContext, slot: Slot) -> None:
@@ -91,28 +91,28 @@ def labelled(context: FaultContext) -> None:
     _replaced(context, body)
 
 
-def remade(context: FaultContext) -> tuple[float, Repair]:
+def remade(context: FaultContext) -> None:
     """Its user deletes it with its ProfiledJob, and makes both anew."""
     slot = context.pick(adopted=True)
     body = context.object(slot)
     context.checker.objects.removed(body)
     uid = body["metadata"]["uid"]
+    context.repair_later(context.rng.uniform(1, 5), lambda: context.create(slot))
     for resource, known in ((JOBS, uid), (PROFILED_JOBS, None)):
         try:
             context.client.delete(resource, slot.name, slot.namespace, uid=known, propagation="Background")
         except (NotFound, Conflict):
             pass
-    return context.rng.uniform(1, 5), lambda: context.create(slot)
 
 
-def released(context: FaultContext) -> tuple[float, Repair]:
+def released(context: FaultContext) -> None:
     """Its user has it put back and let go of, and adopts it again later."""
     slot = context.pick(adopted=True)
     context.job(slot)
     body = {"metadata": {"annotations": {ANNOTATION_RELEASE: "true"}}}
     path = PROFILED_JOBS.path(slot.namespace, slot.name)
+    context.repair_later(context.rng.uniform(5, 20), lambda: _again(context, slot))
     context.client.request("PATCH", path, body=body, content=MERGE_CONTENT)
-    return context.rng.uniform(5, 20), lambda: _again(context, slot)
 
 
 def _again(context: FaultContext, slot: Slot) -> None:

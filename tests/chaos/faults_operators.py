@@ -10,7 +10,7 @@ from typing import Final
 from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import LEASES
 from tests.chaos.api_proxy import ApiMode, ApiProxy
-from tests.chaos.context import REPLICAS, Fault, FaultContext, Repair
+from tests.chaos.context import REPLICAS, Fault, FaultContext
 from tests.chaos.environment import SYSTEM
 from tests.chaos.operators import LEASE_SECONDS, Replica
 from tests.chaos.prometheus_proxy import ProxyMode
@@ -56,18 +56,18 @@ def crashes_at_write(context: FaultContext) -> None:
     context.start_replica(name, crash)
 
 
-def leader_stopped(context: FaultContext) -> tuple[float, Repair]:
+def leader_stopped(context: FaultContext) -> None:
     """SIGSTOP for longer than the Lease, then SIGCONT: it must notice that it was replaced."""
     leader = _leader(context)
+    context.repair_later(LEASE_SECONDS + context.rng.uniform(1, 5), leader.thaw)
     leader.freeze()
-    return LEASE_SECONDS + context.rng.uniform(1, 5), leader.thaw
 
 
-def leader_paused(context: FaultContext) -> tuple[float, Repair]:
+def leader_paused(context: FaultContext) -> None:
     """SIGSTOP for about the duration of the Lease, when it is least certain who leads."""
     leader = _leader(context)
+    context.repair_later(LEASE_SECONDS * context.rng.uniform(0.7, 1.1), leader.thaw)
     leader.freeze()
-    return LEASE_SECONDS * context.rng.uniform(0.7, 1.1), leader.thaw
 
 
 def terminated(context: FaultContext) -> None:
@@ -76,7 +76,7 @@ def terminated(context: FaultContext) -> None:
 
 
 def _started_before_the_api(mode: ApiMode) -> Fault:
-    def restart(context: FaultContext) -> tuple[float, Repair]:
+    def restart(context: FaultContext) -> None:
         """Both replicas are replaced while the API server answers like this, and must find their watches later."""
         context.reserve("api proxy")
         # It stays between the API server and these replicas for as long as they live.
@@ -92,7 +92,7 @@ def _started_before_the_api(mode: ApiMode) -> Fault:
             proxy.mode = ApiMode.NORMAL
             context.reserved.discard("api proxy")
 
-        return seconds, repair
+        context.repair_later(seconds, repair)
 
     return Fault(f"operators-start-at-{mode.value}", "operator", 0.3, restart)
 
@@ -113,42 +113,42 @@ def lease_stolen(context: FaultContext) -> None:
 
 
 def _proxy_mode(mode: ProxyMode, seconds: float) -> Fault:
-    def change(context: FaultContext) -> tuple[float, Repair]:
+    def change(context: FaultContext) -> None:
         context.reserve("prometheus")
-        context.prometheus.mode = mode
 
         def repair() -> None:
             context.prometheus.mode = ProxyMode.NORMAL
             context.reserved.discard("prometheus")
 
-        return seconds, repair
+        context.repair_later(seconds, repair)
+        context.prometheus.mode = mode
 
     return Fault(f"prometheus-{mode.value}", "telemetry", 2, change, offline=True)
 
 
-def sidecars_silent(context: FaultContext) -> tuple[float, Repair]:
+def sidecars_silent(context: FaultContext) -> None:
     """No simulated profiler answers."""
     context.reserve("simulation")
-    context.environment.simulate(all={"silent": True})
 
     def repair() -> None:
         context.environment.simulate()
         context.reserved.discard("simulation")
 
-    return context.rng.uniform(2, 8), repair
+    context.repair_later(context.rng.uniform(2, 8), repair)
+    context.environment.simulate(all={"silent": True})
 
 
-def pool_slow(context: FaultContext) -> tuple[float, Repair]:
+def pool_slow(context: FaultContext) -> None:
     """A pool delivers less than half of its throughput: moves there do not pay and are rolled back."""
     context.reserve("simulation")
     pool = context.rng.choice(["a100", "a10g"])
-    context.environment.simulate(**{pool: {"throughput": context.rng.uniform(0.1, 0.5)}})
 
     def repair() -> None:
         context.environment.simulate()
         context.reserved.discard("simulation")
 
-    return context.rng.uniform(10, 25), repair
+    context.repair_later(context.rng.uniform(10, 25), repair)
+    context.environment.simulate(**{pool: {"throughput": context.rng.uniform(0.1, 0.5)}})
 
 
 FAULTS: Final = (

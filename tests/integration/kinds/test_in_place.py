@@ -9,7 +9,7 @@ import pytest
 
 from rightpool.api.placement import Placement
 from rightpool.cluster.client import MERGE_CONTENT
-from rightpool.cluster.errors import NotFound
+from rightpool.cluster.errors import Forbidden, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import ANNOTATION_RELEASE, LABEL_ADOPT, LABEL_REVISION
 from rightpool.workloads.in_place import is_held, original_of
@@ -102,9 +102,19 @@ class Mine:
         about = {"name": "llm", "namespace": self.tenant.namespace}
         if field == "trainJob":
             self.tenant.client.create(RUNTIMES, {"metadata": about, "spec": runs})
-        self.tenant.client.create(self.resource, {"metadata": {**about, "labels": labels}, "spec": spec})
+        body = {"metadata": {**about, "labels": labels}, "spec": spec}
+        eventually(lambda: self.accepted(body), "Trainer knows its runtime")
         eventually(lambda: self.runs_on(pool), "it runs")
         self.before = self.body
+
+    def accepted(self, body: Body) -> bool:
+        """A webhook knows only later of a runtime that has just been made."""
+        try:
+            self.tenant.client.create(self.resource, body)
+        except Forbidden as error:
+            assert "runtimeRef" in error.message
+            return False
+        return True
 
     @property
     def body(self) -> Body:

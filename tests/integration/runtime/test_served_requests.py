@@ -59,6 +59,14 @@ def page(pod: Body) -> str:
         return str(answer.read().decode())
 
 
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
 def wide(kubeconfig: Path, fleet: Fleet) -> str:
     return Kubectl(kubeconfig)("get", "profiledjobs", NAME, f"--namespace={fleet.namespace}", "--output=wide")
 
@@ -89,6 +97,7 @@ def test_a_status_says_what_was_sent(start: Start, fleet: Fleet, pool: str, imag
         rate, errors = reported.get("requestsPerSecond"), reported.get("errorRatio")
         return rate == pytest.approx(RATE, rel=0.2) and errors == pytest.approx(1 / PERIOD, rel=0.3)
 
+    eventually(lambda: answers(url_of(0)), "the node sends what comes to the Service to its pods")
     with OpenLoop(RATE, url_of) as traffic:
         eventually(right, lambda: f"{reported} where this was answered: {traffic.answered}")
         assert (reported["p99AtLeast"], reported["p99AtMost"]) == (0.25, 0.5)

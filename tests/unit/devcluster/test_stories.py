@@ -51,7 +51,7 @@ def test_a_story_waits_for_the_one_before_it_alone() -> None:
     stories = (
         Story("", "", "long", long),
         Story("", "", "short", short),
-        Story("", "", "after", after, after="short"),
+        Story("", "", "after", after, after=("short",)),
     )
     results = tell(Stage(Kubectl(Path()), Path(), Path()), stories, print)
     assert begun == ["short", "after"]
@@ -60,5 +60,5 @@ def test_a_story_waits_for_the_one_before_it_alone() -> None:
 
 
 def test_a_story_comes_after_the_one_that_it_waits_for() -> None:
-    names = ["", *(story.name for story in STORIES)]
-    assert all(names.index(story.after) < names.index(story.name) for story in STORIES)
+    names = [story.name for story in STORIES]
+    assert all(names.index(name) < names.index(story.name) for story in STORIES for name in story.after)
