@@ -1,8 +1,9 @@
 """The PodTemplates by which new pods of adopted objects get the profiler. Each has one, of its
 ProfiledJob's name.
 
-The chart's admission policy reads them. They are written before an object is resumed as another Revision, and whenever
-what they are made of changes otherwise; nothing is written while it does not.
+The chart's admission policy reads them, from a cache that each API server has. They are written some time before an
+object is resumed as another Revision, and whenever what they are made of changes otherwise; nothing is written while it
+does not.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from rightpool.api.placement import Placement
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound
+from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import POD_TEMPLATES
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.job import Job, JobKey
@@ -28,6 +29,7 @@ from rightpool.runtime.observe.store import Store
 from rightpool.workloads.template import InvalidTemplate
 
 AGAIN_SECONDS: Final = 60.0  # until what failed is tried again
+SEEN_SECONDS: Final = 2.0  # until the caches of all API servers have what was written
 _DIGEST: Final = "rightpool.dev/digest"  # of a PodTemplate: of what was written
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,8 @@ class _Stored(NamedTuple):
     owner: str
     """Uid of its ProfiledJob."""
     digest: str
+    at: float
+    """When it was written, by the clock."""
 
 
 class Admissions:
@@ -100,6 +104,16 @@ class Admissions:
             self._again[child.uid] = self._clock() + AGAIN_SECONDS
             self._seen.pop(child.uid, None)
 
+    def ready(self, job: Job, child: ChildFacts, revision: int, at: Placement) -> bool:
+        """Write it, and say whether pods that are made now go by it. Where it is refused they run without."""
+        try:
+            self.write(job, child, revision, at)
+        except (AlreadyExists, Invalid, Forbidden) as error:
+            logger.warning("pods of %s get no profiler: %s", child.name, error.message, extra={"job": str(job.key)})
+            return True
+        stored = self._stored.get(job.key)
+        return stored is None or self._clock() - stored.at >= SEEN_SECONDS
+
     def write(self, job: Job, child: ChildFacts, revision: int, at: Placement) -> None:
         """Have pods of the object that are made from now on get the profiler, as pods of this Revision. at: how many
         they are, with how many chips."""
@@ -131,8 +145,12 @@ class Admissions:
                 stored = self._client.apply(POD_TEMPLATES, {**body, "metadata": {**body["metadata"], "uid": known.uid}})
         except AlreadyExists:
             there = self._client.get(POD_TEMPLATES, key.name, key.namespace)
-            self._remember(key, there if controller_of(meta(there)) == job.uid else None)
-            raise
+            if controller_of(meta(there)) != job.uid:
+                self._remember(key, None)
+                raise
+            self._remember(key, there)
+            self.write(job, child, revision, at)
+            return
         except (Conflict, NotFound):
             self._remember(key, None)
             raise
@@ -144,19 +162,19 @@ class Admissions:
         for namespace in self._namespaces:
             for page in self._client.pages(POD_TEMPLATES, namespace, labels=LABEL_JOB):
                 for body in page.items:
-                    found[JobKey(str(meta(body)["namespace"]), str(meta(body)["name"]))] = _read(body)
+                    found[JobKey(str(meta(body)["namespace"]), str(meta(body)["name"]))] = _read(body, -SEEN_SECONDS)
         self._stored, self._seen, self._term = found, {}, term
 
     def _remember(self, key: JobKey, body: Mapping[str, Any] | None) -> None:
         if body is None:
             self._stored.pop(key, None)
         else:
-            self._stored[key] = _read(body)
+            self._stored[key] = _read(body, self._clock())
 
 
-def _read(body: Mapping[str, Any]) -> _Stored:
+def _read(body: Mapping[str, Any], at: float) -> _Stored:
     about = meta(body)
-    return _Stored(str(about["uid"]), controller_of(about), (about.get("annotations") or {}).get(_DIGEST, ""))
+    return _Stored(str(about["uid"]), controller_of(about), (about.get("annotations") or {}).get(_DIGEST, ""), at)
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

@@ -46,6 +46,7 @@ from rightpool.workloads.template import InvalidTemplate
 ObjectCommand: TypeAlias = HoldObject | ChangeObject | CheckObject | RenewJobs
 AGAIN_SECONDS: Final = 60.0  # until what was refused is asked for again
 _RESERVED: Final = "QuotaReserved"  # of a Workload
+_NOT_SEEN: Final = "admission may not have seen yet what new pods of {} get"
 LOOK_SECONDS: Final = 10.0  # between two looks at the Jobs of an object whose pods have no node
 
 logger = logging.getLogger(__name__)
@@ -187,7 +188,8 @@ class Objects:
         try:
             noted = with_original(kind, body, None if job.state.adopted is None else job.state.adopted.original)
             after = moved(kind, noted, ref, pools.get(ref.placement.pool))
-            self._admissions.write(job, child, ref.revision, ref.placement)
+            if not self._admissions.ready(job, child, ref.revision, ref.placement):
+                raise Fenced(_NOT_SEEN.format(child.name))
             return self._write(job, child, body, after, "resumed")
         except (Unable, InvalidTemplate, Invalid, Forbidden) as error:
             if migration is not None and not migration.rolling_back:
@@ -208,9 +210,11 @@ class Objects:
                 raise Fenced(f"the queue of {child.name} has not taken its quota back")
             try:
                 after = requeued(kind, body, ref, pools, pools.get(ref.placement.pool))
+                ready = self._admissions.ready(job, child, ref.revision, ref.placement)
                 if operations(body, after):
-                    self._admissions.write(job, child, ref.revision, ref.placement)
                     return self._write(job, child, body, after, "changed")
+                if not ready:
+                    raise Fenced(_NOT_SEEN.format(child.name))
                 read = [marks(one["spec"].get("podSets")) for one in workloads]
                 if not read or any(one != marks(body["spec"]) for one in read):
                     raise Fenced(f"Kueue has not read the change of {child.name}")

@@ -18,9 +18,10 @@ from rightpool.api.placement import Placement
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.errors import Conflict, Invalid
-from rightpool.cluster.resources import PODS, PROFILED_JOBS, WORKLOADS
+from rightpool.cluster.resources import POD_TEMPLATES, PODS, PROFILED_JOBS, WORKLOADS
 from rightpool.contract import ANNOTATION_ADOPTED_BY, LABEL_JOB, LABEL_REVISION
 from rightpool.planning.jobs.job import Job
+from rightpool.runtime.act.admissions import SEEN_SECONDS
 from rightpool.workloads.in_place import is_held, put
 from rightpool.workloads.jobs_of_set import ROLE
 from rightpool.workloads.kinds.job_set import JOB_SETS
@@ -107,6 +108,23 @@ def test_it_is_stopped_then_changed_and_nothing_is_repeated(world: Moving) -> No
     assert world.run(world.at(Phase.STARTING)) == ["patch suspend=False"]
     assert world.body["spec"]["template"]["spec"]["nodeSelector"] == {"pool": "b"}
     assert not is_held(world.body) and world.run(world.at(Phase.STARTING)) == []
+
+
+def test_it_is_resumed_when_admission_has_seen_what_its_pods_get(world: Moving) -> None:
+    world.executor.admissions.on = True
+    world.run(world.at(Phase.DRAINING))
+    assert world.run(world.at(Phase.STARTING)) == ["create PodTemplate bert"]
+    world.clock = SEEN_SECONDS - 0.1
+    assert world.run(world.at(Phase.STARTING)) == [] and is_held(world.body)
+    world.clock = SEEN_SECONDS
+    assert world.run(world.at(Phase.STARTING)) == ["patch suspend=False"]
+
+
+def test_its_pods_run_without_a_profiler_rather_than_not_at_all(world: Moving) -> None:
+    world.executor.admissions.on = True
+    world.cluster.put(POD_TEMPLATES, {"metadata": {"name": "bert", "namespace": "research", "uid": "foreign"}})
+    world.run(world.at(Phase.DRAINING))
+    assert world.run(world.at(Phase.STARTING)) == ["patch suspend=False"]
 
 
 def test_it_is_not_changed_while_a_pod_is_left(world: Moving) -> None:

@@ -22,7 +22,7 @@ from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import Trace
 from rightpool.cluster.client import Listing
 from rightpool.cluster.errors import AlreadyExists, Conflict, NotFound
-from rightpool.cluster.resources import PROFILED_JOBS, SERVICES
+from rightpool.cluster.resources import POD_TEMPLATES, PROFILED_JOBS, SERVICES
 from rightpool.contract import FIELD_MANAGER
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.catalog import load_catalog
@@ -77,7 +77,8 @@ class Cluster:
     def create(
         self, resource: Resource, body: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False
     ) -> Body:
-        assert strict is (resource is not SERVICES), "only what users write is judged strictly"
+        ours = resource in (SERVICES, POD_TEMPLATES)
+        assert strict is not ours, "only what users write is judged strictly"
         self.requests.append(f"POST {resource.plural}{' (dry run)' if dry_run else ''}")
         if self.refuse is not None:
             raise self.refuse
@@ -86,7 +87,7 @@ class Cluster:
             return dict(body)
         if (resource, name) in self.objects:
             raise AlreadyExists("there is one")
-        if resource is SERVICES:
+        if ours:
             self.writes.append(f"create {resource.kind} {name}")
         else:
             self.writes.append(f"create {name} suspend={body['spec'].get('suspend')}")
@@ -161,7 +162,7 @@ class World:
             self.store,
             self.fence,
             children,
-            Admissions(cluster, self.fence, self.store, children, on=False),
+            Admissions(cluster, self.fence, self.store, children, clock=lambda: self.clock, on=False),
             self.sidecars,  # type: ignore[arg-type]
             OperatorMetrics(lambda: True),
             clock=lambda: self.clock,
