@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +30,14 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 class CliError(Exception):
     """The command failed; the message is for the user."""
+
+    status = 1
+
+
+class WrongInput(CliError):
+    """What the user gave can't be used: options, or a file."""
+
+    status = 2
 
 
 @value_object
@@ -116,17 +124,26 @@ def connected(arguments: argparse.Namespace) -> Iterator[Connection]:
 
 
 def carry_out(arguments: argparse.Namespace, command: str, work: Any) -> int:
-    """Run `work(connection)`; the exit status. An error is printed as one sentence on standard error."""
-    try:
+    """Run `work(connection)`; the exit status, as `exit_status` has it."""
+
+    def run() -> int:
         with connected(arguments) as connection:
             work(connection)
         return 0
+
+    return exit_status(command, run)
+
+
+def exit_status(command: str, run: Callable[[], int]) -> int:
+    """That of `run`, or of an error, which is printed as one sentence on standard error."""
+    try:
+        return run()
     except CliError as error:
-        message = str(error)
+        message, status = str(error), error.status
     except ClusterError as error:
-        message = error_message(error)
+        message, status = error_message(error), CliError.status
     print(f"rightpool {command}: {message}", file=sys.stderr)
-    return 1
+    return status
 
 
 def error_message(error: ClusterError) -> str:

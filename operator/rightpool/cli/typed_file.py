@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from rightpool.cli.connection import WrongInput
+
 T = TypeVar("T")
 
 
-class FileProblem(Exception):
+class FileProblem(WrongInput):
     """A file can't be used; the message names it, and the line where that is known."""
 
 

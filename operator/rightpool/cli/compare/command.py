@@ -22,22 +22,18 @@ A million is of units: samples, or steps where samples were not counted. What is
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rightpool.cli.connection import CliError, Connection, add_connection_arguments, connected, error_message
+from rightpool.cli.connection import Connection, add_connection_arguments, connected, exit_status
 from rightpool.cli.jobs import job_key
 from rightpool.cli.number_range import seconds
-from rightpool.cluster.errors import ClusterError
 
 if TYPE_CHECKING:
     from rightpool.cli.compare.rows import Question
     from rightpool.hardware.ownership import CostBook
 
-_FAILED: Final = 1
-_WRONG: Final = 2
 _NONE_PASSES: Final = 3
 _WEIGHTS: Final = "performance=0.3,cost=0.5,energy=0.2"
 FORMS: Final = ("table", "json", "markdown")
@@ -74,19 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit status."""
-    from rightpool.cli.compare.question import NothingToCompare
-    from rightpool.cli.typed_file import FileProblem
-
-    try:
-        return _compare(arguments)
-    except (FileProblem, NothingToCompare) as problem:
-        message, status = str(problem), _WRONG
-    except CliError as error:
-        message, status = str(error), _FAILED
-    except ClusterError as error:
-        message, status = error_message(error), _FAILED
-    print(f"rightpool compare: {message}", file=sys.stderr)
-    return status
+    return exit_status("compare", lambda: _compare(arguments))
 
 
 def _compare(arguments: argparse.Namespace) -> int:

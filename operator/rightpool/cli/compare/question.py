@@ -19,6 +19,7 @@ from rightpool.api.state import JobState
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.bench.profile import BenchProfile
 from rightpool.cli.compare.rows import Question
+from rightpool.cli.connection import WrongInput
 from rightpool.hardware.accelerator import Accelerator, Price
 from rightpool.hardware.catalog import Catalog, UnknownAcceleratorError
 from rightpool.hardware.ownership import CostBook, ownership
@@ -34,7 +35,7 @@ _PROCESSOR: Final = "CPU"
 _ROOM: Final = 4096
 
 
-class NothingToCompare(Exception):
+class NothingToCompare(WrongInput):
     """What was named can't be compared; the message is for the user."""
 
 

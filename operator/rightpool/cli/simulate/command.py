@@ -21,17 +21,13 @@ With `-o json` or `-o yaml`, one object:
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Final
 
-from rightpool.cli.connection import CliError, add_connection_arguments, error_message
+from rightpool.cli.connection import add_connection_arguments, exit_status
 from rightpool.cli.number_range import whole_number
-from rightpool.cluster.errors import ClusterError
 
 LOG_FORMATS: Final = ("records", "philly", "helios", "alibaba")
-_FAILED: Final = 1
-_WRONG: Final = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,19 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit status: 0 simulated, 1 not possible, 2 wrong arguments."""
-    from rightpool.cli.simulate.sources import NothingToSimulate
-    from rightpool.cli.typed_file import FileProblem
-
-    try:
-        return _simulate(arguments)
-    except (FileProblem, NothingToSimulate) as problem:
-        message, status = str(problem), _WRONG
-    except CliError as error:
-        message, status = str(error), _FAILED
-    except ClusterError as error:
-        message, status = error_message(error), _FAILED
-    print(f"rightpool simulate: {message}", file=sys.stderr)
-    return status
+    return exit_status("simulate", lambda: _simulate(arguments))
 
 
 def _simulate(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from pydantic import Field
 from rightpool.api.ended_job import BadLine, EndedJob, read_ended_jobs
 from rightpool.api.model import ApiModel
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.cli.connection import connected
+from rightpool.cli.connection import WrongInput, connected
 from rightpool.cli.simulate.logs import alibaba_jobs, helios_jobs, philly_jobs
 from rightpool.cli.typed_file import FileProblem, read_typed
 from rightpool.cli.view import ClusterView
@@ -43,7 +43,7 @@ READERS: Final[Mapping[str, Reader]] = {
 }
 
 
-class NothingToSimulate(Exception):
+class NothingToSimulate(WrongInput):
     """The arguments name nothing that can be played; the message says why."""
 
 
