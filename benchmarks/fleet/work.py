@@ -12,9 +12,7 @@ from rightpool.prediction.columns import Floats
 
 
 @dataclass(slots=True)
-class BestBatch:
-    """A job whose batch is always the best one."""
-
+class _Measured:
     application: Application
     """What it runs."""
 
@@ -27,6 +25,10 @@ class BestBatch:
     def ends(self) -> Sequence[float]:
         """As measured."""
         return self.application.ends
+
+
+class BestBatch(_Measured):
+    """A job whose batch is always the best one."""
 
     def tune(self, place: Placement, epoch: int) -> None:
         """It is."""
@@ -37,23 +39,11 @@ class BestBatch:
 
 
 @dataclass(slots=True)
-class FixedBatch:
+class FixedBatch(_Measured):
     """A job that makes batches of one size."""
 
-    application: Application
-    """What it runs."""
     batch: Batch
     """How it makes them."""
-
-    @property
-    def restart(self) -> int:
-        """As measured."""
-        return self.application.restart
-
-    @property
-    def ends(self) -> Sequence[float]:
-        """As measured."""
-        return self.application.ends
 
     def tune(self, place: Placement, epoch: int) -> None:
         """There is no choice."""
@@ -64,11 +54,9 @@ class FixedBatch:
 
 
 @dataclass(slots=True)
-class OwnBatch:
+class OwnBatch(_Measured):
     """A job that chooses its batch by a model of what it has seen, as Sia's jobs do."""
 
-    application: Application
-    """What it runs."""
     batch: Batch = field(default_factory=lambda: Batch(0, 0))
     """The one chosen."""
     models: dict[str, OwnModel] = field(default_factory=dict)
@@ -77,16 +65,6 @@ class OwnBatch:
     """The square and the variance of its gradient, in each epoch, with the batch that it made last; None before."""
     at: int = 0
     """The epoch in which it made it."""
-
-    @property
-    def restart(self) -> int:
-        """As measured."""
-        return self.application.restart
-
-    @property
-    def ends(self) -> Sequence[float]:
-        """As measured."""
-        return self.application.ends
 
     def tune(self, place: Placement, epoch: int) -> None:
         """The best by its model; the smallest before it has one."""

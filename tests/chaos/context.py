@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from rightpool.api.kubernetes import JOBS
+from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
@@ -143,18 +143,17 @@ class FaultContext:
 
     def object(self, slot: Slot) -> Body:
         """What a user has made himself, which the slot's job adopts."""
-        try:
-            body: Body = self.client.get(JOBS, slot.name, slot.namespace)
-        except NotFound as error:
-            raise NotApplicable(f"the object of {slot} is not there") from error
-        return body
+        return self._read(JOBS, slot)
 
     def job(self, slot: Slot) -> Body:
         """The ProfiledJob of a slot."""
+        return self._read(PROFILED_JOBS, slot)
+
+    def _read(self, resource: Resource, slot: Slot) -> Body:
         try:
-            body: Body = self.client.get(PROFILED_JOBS, slot.name, slot.namespace)
+            body: Body = self.client.get(resource, slot.name, slot.namespace)
         except NotFound as error:
-            raise NotApplicable(f"{slot} is not there") from error
+            raise NotApplicable(f"{slot} has no {resource.kind}") from error
         return body
 
     def edit(self, slot: Slot, change: Callable[[Body], None]) -> None:

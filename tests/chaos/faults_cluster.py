@@ -105,21 +105,18 @@ def _of(node: Body, pool: simulated.Pool) -> bool:
 
 def _pool_changed(name: str, weight: float, **changes: Any) -> Fault:
     def change(context: FaultContext) -> None:
-        pool = context.rng.choice(["a100", "a10g", "dev"])
-        context.reserve(f"pool {pool}")
-
-        def repair() -> None:
-            context.environment.apply_pool(pool)
-            context.reserved.discard(f"pool {pool}")
-
-        context.repair_later(context.rng.uniform(3, 12), repair)
-        context.environment.apply_pool(pool, **changes)
+        context.environment.apply_pool(_pool_repaired_later(context), **changes)
 
     return Fault(name, "pools", weight, change)
 
 
 def pool_deleted(context: FaultContext) -> None:
     """A declared pool is deleted while jobs run there."""
+    context.client.delete(ACCELERATOR_POOLS, _pool_repaired_later(context))
+
+
+def _pool_repaired_later(context: FaultContext) -> str:
+    """One that nothing else breaks meanwhile."""
     pool = context.rng.choice(["a100", "a10g", "dev"])
     context.reserve(f"pool {pool}")
 
@@ -127,8 +124,8 @@ def pool_deleted(context: FaultContext) -> None:
         context.environment.apply_pool(pool)
         context.reserved.discard(f"pool {pool}")
 
-    context.repair_later(context.rng.uniform(3, 10), repair)
-    context.client.delete(ACCELERATOR_POOLS, pool)
+    context.repair_later(context.rng.uniform(3, 12), repair)
+    return pool
 
 
 FAULTS: Final = (

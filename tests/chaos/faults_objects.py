@@ -109,20 +109,20 @@ def released(context: FaultContext) -> None:
     """Its user has it put back and let go of, and adopts it again later."""
     slot = context.pick(adopted=True)
     context.job(slot)
-    body = {"metadata": {"annotations": {ANNOTATION_RELEASE: "true"}}}
-    path = PROFILED_JOBS.path(slot.namespace, slot.name)
-    context.repair_later(context.rng.uniform(5, 20), lambda: _again(context, slot))
-    context.client.request("PATCH", path, body=body, content=MERGE_CONTENT)
 
+    def annotate(value: str | None) -> None:
+        body = {"metadata": {"annotations": {ANNOTATION_RELEASE: value}}}
+        context.client.request("PATCH", PROFILED_JOBS.path(slot.namespace, slot.name), body=body, content=MERGE_CONTENT)
 
-def _again(context: FaultContext, slot: Slot) -> None:
-    """Whether it was let go of by now or not."""
-    try:
-        body = {"metadata": {"annotations": {ANNOTATION_RELEASE: None}}}
-        path = PROFILED_JOBS.path(slot.namespace, slot.name)
-        context.client.request("PATCH", path, body=body, content=MERGE_CONTENT)
-    except NotFound:
-        context.create(slot)
+    def again() -> None:
+        """Whether it was let go of by now or not."""
+        try:
+            annotate(None)
+        except NotFound:
+            context.create(slot)
+
+    context.repair_later(context.rng.uniform(5, 20), again)
+    annotate("true")
 
 
 FAULTS: Final = (
