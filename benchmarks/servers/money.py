@@ -180,7 +180,7 @@ def planned(found: Mapping[str, Chip], counts: Floats, limit: float, headroom: f
             for name, chip in found.items()
         ]
         held = [one for one in sizes if one is not None and why_not_held(one, target) is None]
-        chosen = min(held, key=lambda one: one.hours * found[one.pool].price)
+        chosen = min(held, key=lambda one: (one.hours or math.inf) * found[one.pool].price)
         here = chosen.pool
         names.append(here)
         replicas[today] = np.maximum(np.ceil(asked[today] / chosen.servable), 1.0)

@@ -20,7 +20,7 @@ from rightpool.api.premise import Premise
 from rightpool.api.record import Record
 from rightpool.api.resources import RESOURCES
 from rightpool.api.revision import Revision
-from rightpool.api.status import Recommendation, ServerSide, ServerStatus
+from rightpool.api.status import PlaceSize, Recommendation, ServerStatus
 from rightpool.api.trace import TraceMemory, TraceSpread
 from rightpool.api.traits import ModelTraits
 from rightpool.api.work_unit import WorkUnit
@@ -278,7 +278,7 @@ def kinds() -> dict[str, Schema]:
                 )
             ),
             history=list_of(_ENTRY),
-            server=or_null(_of_status("server", ServerStatus, ServerSide)),
+            server=or_null(_of_status("server", ServerStatus, PlaceSize)),
             serving=or_null(
                 object_of(
                     requestsPerSecond=_NUMBER,

@@ -177,7 +177,7 @@ MAX_SIDES: Final = 6
 
 
 @value_object
-class ServerSide(Record):
+class PlaceSize(Record):
     """What a server would be in one pool, over its recorded week."""
 
     pool: str
@@ -218,6 +218,11 @@ class ServerSide(Record):
 
     within: Figure | None = None
     """Seconds within which the share of the week's requests that has a limit is answered. Absent: not known."""
+
+    @property
+    def alone(self) -> float:
+        """Seconds of one request by itself."""
+        return self.fixed + self.each
 
 
 @value_object
@@ -270,7 +275,7 @@ class ServerStatus(Record):
     needed: int | None = None
     """Replicas that the peak takes, whatever `replicas.max` allows."""
 
-    sides: Annotated[tuple[ServerSide, ...], Field(max_length=MAX_SIDES, exclude_if=not_)] = ()
+    sides: Annotated[tuple[PlaceSize, ...], Field(max_length=MAX_SIDES, exclude_if=not_)] = ()
     """What it would be in each pool, here included: those where it takes the fewest hours."""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from rightpool.api.server import ServerWorkload
 from rightpool.api.status import ServerStatus
 from rightpool.api.wording import moment, number, pool_of, share
@@ -78,8 +76,8 @@ def server_row(mark: str, candidate: Candidate, *, current: bool = False) -> lis
         pool_of(candidate.placement),
         str(candidate.placement.replicas),
         f"{number(size.servable)}" if size is not None and holds else NOTHING,
-        moment(size.within) if size is not None and math.isfinite(size.within) else NOTHING,
-        f"{size.chance:.2f}" if size is not None else NOTHING,
+        moment(size.within) if size is not None and size.within is not None else NOTHING,
+        f"{size.probability:.2f}" if size is not None else NOTHING,
         NOTHING if candidate.cost_per_hour is None else f"{candidate.cost_per_hour:.2f}",
         dollar_cell(None if cost is None else cost.median),
         NOTHING if candidate.saving is None or current else share(candidate.saving),

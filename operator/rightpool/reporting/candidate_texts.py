@@ -33,7 +33,8 @@ def predicted(candidate: Candidate) -> str:
     if rate is None:
         return "can't be predicted"
     if candidate.size is not None:
-        held = f"{how_many(candidate.placement.replicas, 'replica')} keep the limit with {share(candidate.size.chance)}"
+        replicas = how_many(candidate.placement.replicas, "replica")
+        held = f"{replicas} keep the limit with {share(candidate.size.probability)}"
         how = "measured there before" if candidate.origin is Origin.MEASURED_BEFORE else "predicted"
         return f"{how}: {held}, {_per_million_requests(candidate)}"
     text = f"{number(rate.median)} {candidate.unit.plural}/s"

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from rightpool.api.latency import Latency
 from rightpool.api.ledger import measured_cost_per_million
-from rightpool.api.status import MAX_SIDES, ServerSide, ServerStatus
+from rightpool.api.status import MAX_SIDES, PlaceSize, ServerStatus
 from rightpool.api.units import HOUR
 from rightpool.api.wording import moment, number, share
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.sizing import SURE_TO_HOLD, PlaceSize, Servable, Sizing
+from rightpool.planning.jobs.sizing import SURE_TO_HOLD, Servable, Sizing
 from rightpool.profiles.answers import Answers
 
 
@@ -51,7 +51,7 @@ def _sized(job: Job) -> ServerStatus | None:
         servable_at_least=None if able is None else able.at_least,
         servable_at_most=None if able is None else able.at_most,
         needed=sizing.needed(ref.placement.replicas),
-        sides=tuple(map(_side, _shown(sizing, ref.placement.pool))),
+        sides=tuple(_shown(sizing, ref.placement.pool)),
     )
 
 
@@ -64,50 +64,13 @@ def stored_sizing(job: Job, server: ServerStatus) -> Sizing | None:
     if server.servable_at_least is not None and server.servable_at_most is not None:
         able = Servable(server.servable_at_least, server.servable_at_most, SURE_TO_HOLD)
     recorded = HOUR * (server.recorded_hours or 0.0)
-    places = tuple(map(_place, server.sides))
     place = f"{ref.placement.pool}/{ref.placement.chips_per_replica}"
     week = server.week or ""
-    return Sizing(latency.percentile, place, recorded, server.peak, week, servable=able, places=places)
+    return Sizing(latency.percentile, place, recorded, server.peak, week, servable=able, places=server.sides)
 
 
 def _shown(sizing: Sizing, here: str) -> list[PlaceSize]:
-    return sorted(sizing.places, key=lambda one: (one.pool != here, one.hours, one.pool))[:MAX_SIDES]
-
-
-def _side(size: PlaceSize) -> ServerSide:
-    return ServerSide(
-        pool=size.pool,
-        measured=size.measured,
-        fixed=size.fixed,
-        each=size.each,
-        servable=size.servable,
-        probability=size.chance,
-        replicas=size.replicas,
-        hours=size.hours if math.isfinite(size.hours) else None,
-        within=size.within if math.isfinite(size.within) else None,
-        load=size.load,
-        seen=size.seen,
-        doubt=size.doubt,
-        spare=size.spare,
-    )
-
-
-def _place(side: ServerSide) -> PlaceSize:
-    return PlaceSize(
-        pool=side.pool,
-        measured=side.measured,
-        fixed=side.fixed,
-        each=side.each,
-        servable=side.servable,
-        chance=side.probability,
-        replicas=side.replicas,
-        load=side.load,
-        seen=side.seen,
-        hours=math.inf if side.hours is None else side.hours,
-        within=math.inf if side.within is None else side.within,
-        doubt=side.doubt,
-        spare=side.spare,
-    )
+    return sorted(sizing.places, key=lambda one: (one.pool != here, one.hours or math.inf, one.pool))[:MAX_SIDES]
 
 
 def p99_text(server: ServerStatus) -> str | None:

@@ -9,11 +9,12 @@ import pytest
 from rightpool.api.account import Account
 from rightpool.api.conditions import Reason
 from rightpool.api.latency import Percentile
+from rightpool.api.status import PlaceSize
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.books.accounting import accounted
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
-from rightpool.planning.jobs.sizing import PlaceSize, Sizing
+from rightpool.planning.jobs.sizing import Sizing
 from tests.unit.planning.jobs import AUTO, NOW, changed
 from tests.unit.planning.test_server_move import GOOD, SAME, holding, moving, seen, sides, step
 
@@ -21,7 +22,7 @@ LATER = NOW + 3660.0
 
 
 def place(pool: str, servable: float, hours: float) -> PlaceSize:
-    return PlaceSize(pool, True, 0.01, 0.001, servable, 0.95, 2, 4.0, 8.0, hours, 0.1)
+    return PlaceSize(pool, 0.01, 0.001, 0.95, 4.0, 8.0, 0.1, 1.0, True, servable, 2, hours)
 
 
 def sized(job: Job, peak: float) -> Job:

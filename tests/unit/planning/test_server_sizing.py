@@ -60,9 +60,9 @@ def test_as_few_replicas_hold_as_the_peak_needs() -> None:
     assert found is not None and why_not_held(found, TARGET) is None
     assert 0.6 * LINE.capacity < found.servable < LINE.capacity
     assert found.replicas == math.ceil(usual_peaks(daily(2)).max() / found.servable)
-    assert found.chance >= 0.9
+    assert found.probability >= 0.9
     # The floor follows the day: cheaper than the peak's replicas all day.
-    assert found.hours < found.replicas / 3600 / 2000.0 * 1e6
+    assert found.hours is not None and found.hours < found.replicas / 3600 / 2000.0 * 1e6
     assert found.spare > 1.0
 
 

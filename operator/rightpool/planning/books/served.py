@@ -57,6 +57,6 @@ def realised_requests(job: Job, migration: Migration) -> float | None:
     not. So what was promised and what came of it are of the same week."""
     target, sizing = migration.target, job.observed.sizing
     size = None if sizing is None else sizing.at(target.placement.pool)
-    if size is None or not size.measured or not 0.0 < size.hours < float("inf"):
+    if size is None or not size.measured or not size.hours:
         return None
     return target.placement.replicas * MILLION / HOUR / size.hours

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rightpool.api.latency import Percentile
+from rightpool.api.status import PlaceSize
 from rightpool.prediction.server import LoadLine
 
 SURE_TO_HOLD: Final = 0.9
@@ -27,45 +28,6 @@ class Servable:
     """With one chance in ten."""
     chance: float
     """Probability that it is kept with `at_least`, or with hardly any requests where that is 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceSize:
-    """What a server would be in one pool over its recorded week."""
-
-    pool: str
-    """Name of the AcceleratorPool."""
-    measured: bool
-    """Whether its batches were timed there; else they are predicted."""
-    fixed: float
-    """Seconds that any batch takes."""
-    each: float
-    """Seconds that one more request of it adds."""
-    servable: float
-    """Requests a second of a replica at the peak, with the limit kept surely enough; 0 where it never is."""
-    chance: float
-    """Probability that the limit is kept, with as many replicas as the week's peaks take, or with hardly any requests
-    where `servable` is 0."""
-    replicas: int
-    """At the peak of the week, whatever is allowed; 0 where `servable` is."""
-    load: float
-    """Requests of a batch then."""
-    seen: float
-    """The highest load that was seen anywhere; 0 where none was."""
-    hours: float
-    """Hours of a replica for each million of the week's requests."""
-    doubt: float
-    """Standard deviation of the log of what a batch takes."""
-    spare: float = 1.0
-    """Times as long as that which batches may take until the limit is not kept any more."""
-    within: float = math.inf
-    """Seconds within which the share of the week's requests that has a limit is answered, as likely less as more;
-    infinitely many where that is not known."""
-
-    @property
-    def alone(self) -> float:
-        """Seconds of one request by itself."""
-        return self.fixed + self.each
 
 
 @dataclass(frozen=True, slots=True, eq=False)

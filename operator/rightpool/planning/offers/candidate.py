@@ -2,9 +2,9 @@
 
 from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
+from rightpool.api.status import PlaceSize
 from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit
-from rightpool.planning.jobs.sizing import PlaceSize
 from rightpool.planning.offers.flops import PeakExceeded
 from rightpool.planning.offers.rejection import Rejection
 from rightpool.prediction.predictor import Origin

@@ -13,11 +13,12 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.estimate import Estimate, normal_cdf
 from rightpool.api.placement import Placement
+from rightpool.api.status import PlaceSize
 from rightpool.api.units import HOUR
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.sizing import PlaceSize, Sizing
+from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.enumerate import options
@@ -74,7 +75,7 @@ class Side(NamedTuple):
     @property
     def cost(self) -> float:
         """Dollars for a million requests of the recorded week; NaN where that is not known, or the limit not kept."""
-        if self.size is None or self.hourly is None or self.size.servable <= 0.0:
+        if self.size is None or self.hourly is None or self.size.hours is None:
             return math.nan
         return self.hourly / self.placement.replicas * self.size.hours
 

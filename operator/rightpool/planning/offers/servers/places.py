@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rightpool.api.status import PlaceSize
 from rightpool.hardware.accelerator import Accelerator
-from rightpool.planning.jobs.sizing import PlaceSize, Sizing
+from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.offers.servers.recorded import line_through
 from rightpool.planning.offers.servers.sizing import LatencyTarget, sized
 from rightpool.prediction.chip_data import shipped

@@ -9,9 +9,10 @@ from typing import Final
 
 import numpy as np
 
+from rightpool.api.status import PlaceSize
 from rightpool.api.units import HOUR
 from rightpool.api.value_object import value_object
-from rightpool.planning.jobs.sizing import SURE_TO_HOLD, PlaceSize, Servable
+from rightpool.planning.jobs.sizing import SURE_TO_HOLD, Servable
 from rightpool.planning.offers.rejection import RuledOut
 from rightpool.planning.offers.servers.floor import usual_peaks
 from rightpool.planning.offers.servers.refusal import LatencyNotHeld, LoadExtrapolated, TooSlowAlone
@@ -59,25 +60,27 @@ def sized(
     recorded, requests = float(known.sum()) * SLOT, float(np.nansum(counts))
     if recorded < SHORTEST or requests <= 0.0:
         return None
-    found = PlaceSize(pool, measured, line.fixed, line.each, 0.0, 0.0, 0, 1.0, line.seen, math.inf, line.sd(line.most))
+    doubt = line.sd(line.most)
+    found = PlaceSize(pool, line.fixed, line.each, 0.0, 1.0, line.seen, doubt, spare=1.0, measured=measured)
     if found.alone > target.limit:
         return found
     able = servable(line, counts, target)
     if able.at_least <= 0.0:
-        return replace(found, chance=able.chance)
+        return replace(found, probability=able.chance)
     wanted, peaks = counts * target.headroom, usual_peaks(counts) * target.headroom
     highest = float(peaks.max())
     needed = max(math.ceil(highest / able.at_least), target.least)
     replicas = np.maximum(np.ceil(peaks / able.at_least), target.least)
+    whole = tail(line, counts, replicas, target.quantile).whole
     return replace(
         found,
         servable=able.at_least,
-        chance=float(_replica(line, target.limit).replay(wanted, replicas).held(target.quantile).mean()),
+        probability=float(_replica(line, target.limit).replay(wanted, replicas).held(target.quantile).mean()),
         replicas=needed,
         load=mean_load(line, highest / needed),
         hours=float(replicas[known].sum()) * SLOT / HOUR / (requests / MILLION),
         spare=spare_time(line, counts, target, needed),
-        within=tail(line, counts, replicas, target.quantile).whole,
+        within=whole if math.isfinite(whole) else None,
     )
 
 
@@ -86,9 +89,9 @@ def why_not_held(size: PlaceSize, target: LatencyTarget) -> RuledOut | None:
     if size.alone > target.limit:
         return TooSlowAlone(size.alone, target.limit)
     if size.servable <= 0.0:
-        return LatencyNotHeld(size.chance, target.limit)
+        return LatencyNotHeld(size.probability, target.limit)
     if size.replicas > target.most:
-        return LatencyNotHeld(size.chance, target.limit, size.replicas, target.most)
+        return LatencyNotHeld(size.probability, target.limit, size.replicas, target.most)
     if 0.0 < size.seen * EXTRAPOLATED < size.load:
         return LoadExtrapolated(size.load, size.seen)
     return None
