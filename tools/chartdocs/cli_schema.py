@@ -266,6 +266,7 @@ def kinds() -> dict[str, Schema]:
             candidates=list_of(_CANDIDATE),
             decision=_DECISION,
             evaluatedNow=or_null(_DECISION),
+            outbid=or_null(object_of(pool=_TEXT, chips=_COUNT, worthPerHour=_NUMBER, gainPerHour=_NUMBER)),
             migration=or_null(_of_status("migration", Migration, Revision, BatchPromise)),
             recommendation=or_null(_of_status("recommendation", Recommendation)),
             cost=or_null(

@@ -27,6 +27,9 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
     decision                {action, reason, message, target: {pool, chips, replicas, capacity} or null}: that of the
                             operator, or where it has not looked at the job, what it would decide
     evaluatedNow            the same, as it would be if evaluated now; null where that is no other one
+    outbid                  {pool, chips, worthPerHour, gainPerHour}: the chips that would be worth most to the job and
+                            that others get, by the fleet's plan; worthPerHour is what they are worth to others beyond
+                            their price, gainPerHour what the job would gain by them; null where it is not outbid
     migration               as status.migration; null where none is under way
     recommendation          as status.recommendation; null where nothing is recommended
     cost                    {perHour, spent, saved, savedRange, goodput}, dollars up to asOf; savedRange is {low, high},
@@ -68,31 +71,28 @@ from rightpool.cli.explained import Demand, Explanation
 from rightpool.cli.explanation import print_explanation, print_list
 from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import add_job_argument, job_key, missing_job_text
+from rightpool.cli.known_fleet import known_fleet
 from rightpool.cli.number_range import per_second, seconds
 from rightpool.cli.plot.file import plot_file, require_library, save_plot
 from rightpool.cli.profile_fields import bottleneck_document, profile_fields, unmeasured_fields
-from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import job_document, without_operator
 from rightpool.cli.status_document import status_document
 from rightpool.cli.table import Page
 from rightpool.cli.view import ClusterView
 from rightpool.cluster.resources import ACCELERATOR_POOLS
-from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.fleet import Fleet
-from rightpool.planning.jobs.job import Job, JobKey, Observed
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.evidence import Outbid
 from rightpool.planning.offers.select import adaptation_mode
 from rightpool.reporting.candidate_texts import verdict_text
 from rightpool.reporting.premise_texts import premise_text
-from rightpool.reporting.server_status import stored_sizing
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.observe.facts import meta
 
 ELIGIBLE: Final = "Eligible"
-# Moves of the last day count against the fleet's limits.
-_MEMORY_SECONDS: Final = 86_400.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -170,51 +170,45 @@ def explain_all(view: ClusterView, now: float) -> list[tuple[StoredJob, Assessme
     """Ask planning about every job of the namespace at once, by name."""
     view.children(view.namespace)
     jobs = view.all_jobs()
-    here = {key: stored for key, stored in jobs.items() if key.namespace == view.namespace}
-    fleet = view.fleet({aspect for stored in here.values() for aspect in stored.asks})
-    known: dict[JobKey, Job] = {}
-    for key, stored in jobs.items():
-        if key in here:
-            known[key] = _measured(_seen(view, stored), stored, fleet.pools)
-        elif _counts(stored, now):
-            known[key] = _seen(view, stored)
-    gone = view.deleted_moves({stored.job.uid for stored in jobs.values()})
-    assessments = Decider()(Fleet(known, fleet.pools, view.policy(), now, deleted_moves=gone)).assessments
-    return [(here[key], assessments[key]) for key in sorted(here)]
-
-
-def _measured(job: Job, stored: StoredJob, pools: Mapping[str, Pool]) -> Job:
-    """With what was recorded of it."""
-    pool = None if job.state.revision is None else pools.get(job.state.revision.placement.pool)
-    job = job if pool is None else job.released(pool.name, pools)
-    profile = recorded_profile(stored)
-    diagnosis = recorded_diagnosis(stored, profile, None if pool is None else pool.accelerator)
-    server = stored.status.server
-    sizing = None if server is None else stored_sizing(job, server)
-    return replace(job, observed=job.observed._replace(profile=profile, diagnosis=diagnosis, sizing=sizing))
+    here = sorted(key for key in jobs if key.namespace == view.namespace)
+    assessments = Decider()(known_fleet(view, jobs, here, now)[0]).assessments
+    return [(jobs[key], assessments[key]) for key in here]
 
 
 def asked_fleet(view: ClusterView, key: JobKey, now: float) -> tuple[StoredJob, Fleet, tuple[str, ...]]:
     """One job as it is stored, and the fleet with what was measured of it, as the operator would see it for a decision
     about it; and what could not be read."""
+    stored, _, fleet, notes = _asked(view, key, now)
+    return stored, fleet, notes
+
+
+def _asked(
+    view: ClusterView, key: JobKey, now: float
+) -> tuple[StoredJob, Mapping[JobKey, StoredJob], Fleet, tuple[str, ...]]:
+    """The same, and all jobs."""
     view.children(key.namespace, key.name)
     jobs = view.all_jobs()
-    stored = jobs.get(key)
-    if stored is None:
+    if key not in jobs:
         raise CliError(missing_job_text(key, jobs))
-    fleet = view.fleet(stored.asks)
-    job = _measured(_seen(view, stored), stored, fleet.pools)
-    policy = view.policy()
-    # Of the others only those count that hold promises or have moved: their chips and moves are taken.
-    others = {other: _seen(view, theirs) for other, theirs in jobs.items() if other != key and _counts(theirs, now)}
-    gone = view.deleted_moves({theirs.job.uid for theirs in jobs.values()})
-    whole = Fleet({**others, key: job}, fleet.pools, policy, now, telemetry_is_up(stored.status), view.outcomes(), gone)
-    return stored, whole, (*view.notes, *fleet.notes)
+    fleet, notes = known_fleet(view, jobs, (key,), now)
+    return jobs[key], jobs, fleet, (*view.notes, *notes)
+
+
+def _outbid(view: ClusterView, jobs: Mapping[JobKey, StoredJob], key: JobKey, asked: Assessment) -> Outbid | None:
+    """Why others get what is worth most to a job, where the fleet's plan has found that: asked again about all jobs,
+    since what chips are worth to it depends on who else wants them."""
+    worth = view.worth()
+    evaluated = asked.evaluated
+    if view.partial or evaluated is None or not any(place.pool in worth for place in evaluated.places):
+        return None
+    view.children(None)
+    fleet, _ = known_fleet(view, jobs, jobs, evaluated.evaluation.now)
+    return Decider()(fleet).allocation.choice.outbid.get(key)
 
 
 def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None) -> Explanation:
     """Ask planning about one job, as the operator would. quiet: that no operator leads."""
-    stored, whole, unread = asked_fleet(view, key, now)
+    stored, jobs, whole, unread = _asked(view, key, now)
     job, notes = whole.jobs[key], list(unread)
     if not job.spec.managed:
         notes.append(
@@ -228,7 +222,9 @@ def explain(view: ClusterView, key: JobKey, now: float, quiet: str | None = None
     degraded = find_condition(stored.status.conditions, ConditionType.DEGRADED)
     if degraded is not None and degraded.reason == Reason.INVALID_VARIANT:
         notes.append(degraded.message)
-    return Explanation(stored, job, Decider()(whole).assessments[key], whole.pools, whole.policy, now, tuple(notes))
+    assessment = Decider()(whole).assessments[key]
+    outbid = _outbid(view, jobs, key, assessment)
+    return Explanation(stored, job, assessment, whole.pools, whole.policy, now, tuple(notes), outbid)
 
 
 def _unknown_pools(job: Job, there: Collection[str]) -> Iterator[str]:
@@ -257,21 +253,6 @@ def _not_looked_at(stored: StoredJob, now: float) -> list[str]:
     return []
 
 
-def _seen(view: ClusterView, stored: StoredJob) -> Job:
-    job = stored.job
-    return replace(job, observed=Observed(revisions=view.store.revisions(job.key, job.uid)))
-
-
-def _counts(stored: StoredJob, now: float) -> bool:
-    job = stored.job
-    if not job.spec.managed or job.deleting:
-        return False
-    waits = not job.state.finished and (
-        job.state.revision is None or job.state.revision.since is None or job.state.migration is not None
-    )
-    return waits or any(entry.finished_at > now - _MEMORY_SECONDS for entry in job.state.history)
-
-
 # --- as JSON ---------------------------------------------------------------------------------------------------------
 
 
@@ -295,6 +276,7 @@ def document(found: Explanation) -> dict[str, Any]:
         "candidates": [_candidate(found, candidate) for candidate in found.assessment.candidates],
         "decision": _decision(found.decisions[0]),
         "evaluatedNow": None if found.decisions[1] is None else _decision(found.decisions[1]),
+        "outbid": _outbid_document(found.outbid),
         "migration": status_document(job.state.migration),
         "recommendation": status_document(status.recommendation),
         "cost": {
@@ -310,6 +292,12 @@ def document(found: Explanation) -> dict[str, Any]:
         "server": status_document(status.server),
         "serving": _serving(found),
     }
+
+
+def _outbid_document(outbid: Outbid | None) -> dict[str, Any] | None:
+    if outbid is None:
+        return None
+    return {"pool": outbid.pool, "chips": outbid.chips, "worthPerHour": outbid.worth, "gainPerHour": outbid.own}
 
 
 def _serving(found: Explanation) -> dict[str, Any] | None:

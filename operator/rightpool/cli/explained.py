@@ -17,6 +17,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
+from rightpool.planning.offers.evidence import Outbid
 from rightpool.planning.work.forecast import Forecast, forecast
 from rightpool.prediction.cost import MILLION
 from rightpool.reporting.stored_job import StoredJob
@@ -131,6 +132,8 @@ class Explanation:
     """Unix seconds."""
     notes: tuple[str, ...]
     """What could not be looked at, as sentences."""
+    outbid: Outbid | None = None
+    """Why others get what is worth most to it, where the fleet's plan decides that."""
     serving: Serving | None = None
     """What serving requests would take at every placement, where that is asked."""
 

@@ -335,6 +335,8 @@ def _decision(page: Page, found: Explanation) -> None:
             f"evaluated now, it would be {anew.action.value} ({anew.reason}): {anew.message}; the operator goes by its "
             "own decision until it evaluates the job again"
         )
+    if found.outbid is not None and decision.reason != Reason.OUTBID:  # else it says so itself
+        page.indented(found.outbid.text(found.now))
     migration = found.job.state.migration
     if migration is not None:
         since = span(max(0.0, found.now - migration.phase_since))

@@ -107,6 +107,8 @@ class ClusterView:
     """With the chart's values once `fleet` or `read_values` was called."""
     store: Store = field(default_factory=Store)
     """What was read so far."""
+    partial: bool = False
+    """Whether the jobs of other namespaces could not be read."""
     notes: list[str] = field(default_factory=list)
     """What could not be read, and what is assumed instead."""
     _members: Members = field(init=False)
@@ -136,14 +138,16 @@ class ClusterView:
         try:
             return self.jobs(None)
         except Forbidden:
+            self.partial = True
             self.notes.append(
                 f"jobs of other namespaces can't be listed: chips reserved for them count as free, and limits of the "
                 f"fleet are applied to {self.namespace} only"
             )
             return self.jobs(self.namespace)
 
-    def children(self, namespace: str, name: str | None = None) -> None:
-        """Load the children and pods of a job into the store; without a name, those of all jobs of the namespace."""
+    def children(self, namespace: str | None, name: str | None = None) -> None:
+        """Load the children and pods of a job into the store; without a name, those of all jobs of the namespace, and
+        without that of all."""
         for resource in (*child_resources(), PODS):
             try:
                 self._list(resource, namespace, LABEL_JOB if name is None else f"{LABEL_JOB}={name}")

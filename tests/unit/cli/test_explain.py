@@ -401,7 +401,7 @@ KEYS = [
         "current",
         "candidates",
     ),
-    *("decision", "evaluatedNow", "migration", "recommendation", "cost", "history", "server", "serving"),
+    *("decision", "evaluatedNow", "outbid", "migration", "recommendation", "cost", "history", "server", "serving"),
 ]
 
 

@@ -119,8 +119,21 @@ def test_who_is_outbid_sees_by_how_much() -> None:
     texts = [
         decision_text(jobs[0], one, NOW) for one in made.assessments.values() if one.decision.reason is Reason.OUTBID
     ]
-    assert len(texts) == 1 and "other jobs gain more from the chips of cheap" in texts[0]
-    assert Outbid("cheap", 24.0, 20.5).text(NOW).endswith(": they are worth $24.00 an hour, and $20.50 to this job")
+    assert len(texts) == 1 and "other jobs gain more from the chips of cheap: 4 are worth $" in texts[0]
+    text = Outbid("cheap", 4, 24.0, 20.5).text(NOW)
+    assert text.endswith(": 4 are worth $24.00 an hour or more to them, and $20.50 to this job")
+
+
+@pytest.mark.parametrize("waited", [60.0, 7200.0], ids=["as-all", "too-long"])
+def test_what_chips_are_worth_is_money_whoever_comes_first(waited: float) -> None:
+    """Who has waited for too long gets them at any price, and no such price is anybody's."""
+    first, second = replace(new(8), created_at=NOW - waited), replace(new(8), key=JobKey("ns", "b"), created_at=NOW)
+    choice = by_fleet(first, second, free=8).allocation.choice
+    assert [grant.key for grant in choice.grants if grant.place] == [first.key]
+    (outbid,) = choice.outbid.values()
+    assert choice.outbid.keys() == {second.key}
+    assert outbid.worth == pytest.approx(8 * choice.prices["only"])
+    assert 16.0 <= outbid.own <= outbid.worth < 100.0
 
 
 def test_a_first_start_comes_before_all_moves() -> None:

@@ -14,8 +14,6 @@ from typing import Final, NamedTuple, Protocol
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.market import Stake
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.offers.assessment import Assessment
-from rightpool.planning.offers.decision import MIGRATING_ACTIONS
 from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.offers.evidence import Limit, Outbid
 
@@ -120,16 +118,10 @@ class Choice:
     prices: Mapping[str, float] = field(default_factory=dict)
     """Dollars an hour that one more chip of a pool would be worth to the fleet beyond its list price; of pools alone in
     which it would be worth something."""
+    outbid: Mapping[JobKey, Outbid] = field(default_factory=dict)
+    """Of jobs that do not get what is worth most to them: by how much its chips are worth more to others."""
     failure: str | None = None
     """Why the greedy allocation stands in for one that should have been made; None where it does not."""
-
-    def outbid(self, job: Job, wanted: Assessment) -> Outbid:
-        """Why others get what a job wants: what its chips are worth to them, and to it."""
-        target = wanted.decision.target
-        assert target is not None
-        chips = max(target.chips - own_chips(job, target.pool), 0)
-        worth = chips * self.prices.get(target.pool, 0.0) if wanted.decision.action in MIGRATING_ACTIONS else 0.0
-        return Outbid(target.pool, worth, wanted.saved_per_hour)
 
     def dearest(self, most: int) -> list[tuple[str, float]]:
         """The pools with the highest prices, the dearest first."""

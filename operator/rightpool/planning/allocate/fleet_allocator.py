@@ -49,7 +49,7 @@ class FleetAllocator:
         members, plan = _placeable(problem, members, chips, {} if before is None else before.prices)
         prices = {pool: price for pool, price in plan.prices.items() if price > 0.0}
         late = (Grant(ask.key, place) for ask in asks if ask.key in keys and (place := _spare(ask, plan)) is not None)
-        return Choice((*(Grant(ask.key) for ask in first), *_changes(members, plan), *late), prices)
+        return Choice((*(Grant(ask.key) for ask in first), *_changes(members, plan), *late), prices, plan.outbid)
 
 
 def _placeable(

@@ -48,6 +48,8 @@ class Stake:
     """Seconds that a change costs it."""
     changes: float = 0.0
     """How often it was moved or resized, the less the longer ago."""
+    ahead: bool = False
+    """Whether it comes before all others, so that its value is no amount of money."""
 
     def without(self, places: Sequence[Placement], refused: Placement | None) -> Stake:
         """The same without what needs as many pods as large as a place that can't be had; None: without anything but
@@ -73,6 +75,7 @@ class Market:
     """All stakes, in columns."""
 
     __slots__ = (
+        "ahead",
         "changes",
         "chips",
         "first",
@@ -127,6 +130,8 @@ class Market:
     """Seconds that a change costs each job."""
     changes: Floats
     """How often each was changed, the less the longer ago."""
+    ahead: Bools
+    """Whether each comes before all others."""
 
     def __init__(self, places: Sequence[Placement], stakes: Iterable[Stake], chips: Mapping[str, int]) -> None:
         """chips: of each pool, those that the stakes hold included."""
@@ -160,6 +165,7 @@ class Market:
         value, restart = floats([stake.value for stake in given]), floats([stake.restart for stake in given])
         self.value = np.where(_within(value, 0.0, _MOST_DOLLARS), value, 0.0)
         self.started = np.array([stake.started for stake in given], dtype=np.bool_)
+        self.ahead = np.array([stake.ahead for stake in given], dtype=np.bool_)
         self.restart = np.where(_within(restart, 0.0, _LONGEST), restart, _LONGEST)
         changes = floats([stake.changes for stake in given])
         self.changes = np.where(_within(changes, 0.0, _LONGEST), changes, 0.0)

@@ -210,6 +210,7 @@ class _Book:
                 prices=np.zeros(len(worth)),
                 left=SHORTEST_HORIZON_SECONDS / floats(worth),
                 value=hourly * self._times(ask.job),
+                ahead=self._too_long(ask.job),
             )
         )
 
@@ -235,6 +236,7 @@ class _Book:
                 prices=floats(list(prices.values())),
                 left=SHORTEST_HORIZON_SECONDS * rates.max() / rates if extent is None else extent.left / rates,
                 value=value * self._times(ask.job),
+                ahead=self._too_long(ask.job),
             )
         )
         return True
@@ -242,7 +244,10 @@ class _Book:
     def _times(self, job: Job) -> float:
         """How much more a job is worth by how long it has waited."""
         waited = max(self._now - _waits_since(job), 0.0)
-        return (1.0 + waited / self._patience) * (_PASSED_OVER if waited > self._longest else 1.0)
+        return (1.0 + waited / self._patience) * (_PASSED_OVER if self._too_long(job) else 1.0)
+
+    def _too_long(self, job: Job) -> bool:
+        return self._now - _waits_since(job) > self._longest
 
     def add_running(self, evaluated: Evaluated, entries: Sequence[int]) -> None:
         """A job that was measured, and which of its entries it could have beside where it is."""

@@ -37,7 +37,7 @@ from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, Decision, Held
 from rightpool.planning.offers.evaluated import Evaluated
-from rightpool.planning.offers.evidence import Gathering, Limit, SourceNotHeld, Suspected
+from rightpool.planning.offers.evidence import Gathering, Limit, Outbid, SourceNotHeld, Suspected
 from rightpool.planning.offers.intent import Intent, demanded
 from rightpool.planning.offers.select import given, select
 from rightpool.planning.work.outlook import ends_at
@@ -230,8 +230,8 @@ class _Settlement:
     def _admit(self, key: JobKey, assessment: Assessment, offers: frozenset[int] | None, choice: Choice) -> Assessment:
         """offers: those that it may have; None: all."""
         job, evaluated = self.fleet.jobs[key], self.evaluated[key]
-        if offers is not None and not offers and choice.outbid(job, assessment).worth:
-            return self._held(key, assessment, choice.outbid(job, assessment))
+        if offers is not None and not offers and key in choice.outbid and assessment.intent is not Intent.START:
+            return self._held(key, assessment, choice.outbid[key])
         assessment = self._with_what_is_left(job, evaluated, assessment)
         if _lacks_room(assessment):
             return self._kept(key, self._gathered(job, assessment))
@@ -250,7 +250,7 @@ class _Settlement:
             )
             if assessment.taken is None:
                 assert wanted.decision.target is not None
-                return self._held(key, wanted, choice.outbid(job, wanted))
+                return self._held(key, wanted, choice.outbid.get(key) or Outbid(wanted.decision.target.pool))
             if not _acts(assessment):
                 return self._kept(key, assessment)
         limit = self._limit_on(job, assessment)

@@ -237,16 +237,21 @@ class Outbid(Limit):
     reason = Reason.OUTBID
     pool: str
     """Name of the AcceleratorPool whose chips they are."""
+    chips: int = 0
+    """How many the job would take that it does not have; 0 where the rest is not known."""
     worth: float = 0.0
-    """Dollars an hour that the chips are worth to others, beyond their price; 0 where that is not known."""
+    """Dollars an hour that they are worth to others, beyond their price; less what those that it would leave are."""
     own: float = 0.0
-    """Dollars an hour that the job would gain by them."""
+    """Dollars an hour that the job would gain by them, a restart paid."""
 
     def text(self, now: float) -> str:
         gain = f"other jobs gain more from the chips of {self.pool}"
-        if not self.worth >= self.own > 0.0:
+        if not self.chips:
             return gain
-        return f"{gain}: they are worth {dollars(self.worth)} an hour, and {dollars(self.own)} to this job"
+        more = "one is" if self.chips == 1 else f"{self.chips} are"
+        return (
+            f"{gain}: {more} worth {dollars(self.worth)} an hour or more to them, and {dollars(self.own)} to this job"
+        )
 
 
 @value_object
