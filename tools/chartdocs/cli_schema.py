@@ -411,6 +411,7 @@ def kinds() -> dict[str, Schema]:
             difference=or_null(object_of(**_RANGES)),
         ),
         _document("Comparison", **COMPARISON),
+        _document("Advice", better={"type": "boolean"}, sbatch=or_null(_TEXT), comparison=_defined("Comparison")),
         _document(
             "Calibration",
             pool=_TEXT,

@@ -35,6 +35,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "completion": ("rightpool.cli.completion", "a script that lets a shell complete these commands"),
     "bench": ("rightpool.cli.bench.command", "measure a program on this machine, without a cluster"),
     "compare": ("rightpool.cli.compare.command", "which accelerator to take, by speed, gates, cost and energy"),
+    "advise": ("rightpool.cli.advise.command", "to which partition of a Slurm cluster a measured program belongs"),
     "top": ("rightpool.cli.top", "the fleet: what runs where, what limits it, what it costs"),
 }
 

@@ -28,8 +28,7 @@ def read_typed(path: Path, kind: type[T], what: str) -> T:
     except UnicodeDecodeError as error:
         raise FileProblem(f"{path} is no {what}: it is no text") from error
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        body = yaml.safe_load(text)
+        body = _body(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
@@ -40,9 +39,16 @@ def read_typed(path: Path, kind: type[T], what: str) -> T:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         why = first["msg"].removeprefix("Value error, ")
-        raise FileProblem(
-            f"{path}, line {_line(root, first['loc'])}, is no {what}: {f'{place}: ' if place else ''}{why}"
-        ) from error
+        number = _line(yaml.compose(text, Loader=yaml.SafeLoader), first["loc"])
+        raise FileProblem(f"{path}, line {number}, is no {what}: {f'{place}: ' if place else ''}{why}") from error
+
+
+def _body(text: str) -> Any:
+    """As JSON where it is some, which is a hundred times faster than to read it as YAML."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return yaml.safe_load(text)
 
 
 def _line(node: Any, place: Sequence[int | str]) -> int:

@@ -22,6 +22,7 @@ from rightpool.simulation.backtest import Backtest
 from rightpool.simulation.fleet_figures import FIGURES, PlayedFigures
 from tests.unit.cli import test_profile
 from tests.unit.cli.cluster import NOW, FakeClient, job, moment, running_status, two_pools, view_of
+from tests.unit.cli.test_advise import advice
 from tests.unit.cli.test_compare import compared
 from tests.unit.cli.test_explain import KEY, _entry, with_job
 from tests.unit.cli.test_report import SINCE, books
@@ -128,6 +129,7 @@ DOCUMENTS: dict[str, Body] = {
     "history": entries(),
     "calibrate": calibrated(),
     "compare": compared(),
+    "advise": advice(),
     "simulate": played(),
     **{
         f"report --by {by}": report.document(report.charges(books(), by, SINCE), by, SINCE, NOW, NOW)

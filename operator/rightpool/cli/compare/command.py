@@ -32,6 +32,7 @@ from rightpool.cli.number_range import seconds
 
 if TYPE_CHECKING:
     from rightpool.cli.compare.rows import Question
+    from rightpool.cli.compare.score import Weights
     from rightpool.hardware.ownership import CostBook
 
 _NONE_PASSES: Final = 3
@@ -57,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="pools, or accelerators of the catalog, with commas between; default: the pools there are",
     )
-    parser.add_argument("--tco", metavar="FILE", type=Path, help="what you pay; default: the catalog's figures")
-    parser.add_argument("--weights", metavar="W", default=_WEIGHTS, help="of the score; default: %(default)s")
+    add_scoring_arguments(parser)
     parser.add_argument(
         "--latency",
         metavar="SECONDS",
@@ -66,6 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="within which 99 of 100 steps must end, as --profile has measured it on that accelerator",
     )
     add_connection_arguments(parser, FORMS)
+
+
+def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
+    """What it costs, and what counts how much."""
+    parser.add_argument("--tco", metavar="FILE", type=Path, help="what you pay; default: the catalog's figures")
+    parser.add_argument("--weights", metavar="W", default=_WEIGHTS, help="of the score; default: %(default)s")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -77,15 +83,11 @@ def _compare(arguments: argparse.Namespace) -> int:
     from rightpool.cli.compare.question import NothingToCompare, keys_of
     from rightpool.cli.compare.report import ComparisonReport, print_compared
     from rightpool.cli.compare.rows import compared_rows
-    from rightpool.cli.compare.score import changes, named_weights, scores
+    from rightpool.cli.compare.score import changes, scores
 
     if (arguments.name is None) == (not arguments.profile):
         raise NothingToCompare("name a job, or a run by --profile")
-    try:
-        weights = named_weights(arguments.weights)
-    except ValueError as error:
-        raise NothingToCompare(f"--weights: {error}") from error
-    book = _book(arguments.tco)
+    weights, book = weights_of(arguments.weights), cost_book(arguments.tco)
     against = keys_of(arguments.against)
     if arguments.profile:
         subject, asked = _runs(arguments.profile, against, book)
@@ -99,7 +101,19 @@ def _compare(arguments: argparse.Namespace) -> int:
     return 0 if any(row.passes for row in rows) else _NONE_PASSES
 
 
-def _book(path: Path | None) -> CostBook:
+def weights_of(text: str) -> Weights:
+    """Raises NothingToCompare."""
+    from rightpool.cli.compare.question import NothingToCompare
+    from rightpool.cli.compare.score import named_weights
+
+    try:
+        return named_weights(text)
+    except ValueError as error:
+        raise NothingToCompare(f"--weights: {error}") from error
+
+
+def cost_book(path: Path | None) -> CostBook:
+    """The catalog's figures where there is no file. Raises FileProblem."""
     from rightpool.cli.compare.question import unknown_costs
     from rightpool.cli.typed_file import FileProblem, read_typed
     from rightpool.hardware.catalog import load_catalog

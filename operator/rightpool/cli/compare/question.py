@@ -59,6 +59,7 @@ def of_job(
         pools=tuple(dict.fromkeys(wanted)),
         runs={here.placement.pool: job.key},
         imagined=frozenset(imagined),
+        named=frozenset(),
         image_known=True,
         kernels=kernels,
         steps={},
@@ -66,21 +67,31 @@ def of_job(
 
 
 def of_runs(
-    runs: Mapping[Path, BenchProfile], against: Sequence[str], book: CostBook, catalog: Catalog, now: float
+    runs: Mapping[Path, BenchProfile],
+    against: Sequence[str],
+    book: CostBook,
+    catalog: Catalog,
+    now: float,
+    places: Sequence[Pool] = (),
 ) -> Question:
-    """The first is what others are predicted by. against: keys of the catalog. Raises NothingToCompare."""
+    """The first is what others are predicted by. against: keys of the catalog. places: pools that there are; those with
+    the chips of a run are taken to be where it ran. Raises NothingToCompare."""
     pools: dict[str, Pool] = {}
     jobs: dict[JobKey, Job] = {}
     steps: dict[str, float] = {}
     where: dict[str, JobKey] = {}
     for path, run in runs.items():
-        pool = _pool(_measured_chip(path, run, catalog), run.chips, book)
-        if pool.name in pools:
-            raise NothingToCompare(f"{path} is a second run on {pool.accelerator.key}: give one for each accelerator")
-        key = where[pool.name] = JobKey("bench", str(path))
-        pools[pool.name], jobs[key] = pool, _job(key, run, pool, now)
-        if run.step_p99_seconds is not None:
-            steps[pool.name] = run.step_p99_seconds
+        chip = _measured_chip(path, run, catalog)
+        if any(pools[name].accelerator.key == chip.key for name in where):
+            raise NothingToCompare(f"{path} is a second run on {chip.key}: give one for each accelerator")
+        same = [pool for pool in places if pool.accelerator.key == chip.key and pool.chips_per_node >= run.chips]
+        for pool in same or [_pool(chip, run.chips, book)]:
+            key = where[pool.name] = JobKey("bench", f"{path} {pool.name}")
+            pools[pool.name], jobs[key] = pool, _job(key, run, pool, now)
+            if run.step_p99_seconds is not None:
+                steps[pool.name] = run.step_p99_seconds
+    for pool in places:
+        pools.setdefault(pool.name, pool)
     chips = next(iter(runs.values())).chips
     for name in against:
         made = _pool(_chip(name, catalog), chips, book)
@@ -91,6 +102,7 @@ def of_runs(
         pools=tuple(pools),
         runs=where,
         imagined=frozenset(pools),
+        named=frozenset(pool.name for pool in places),
         image_known=False,
         kernels=(),
         steps=steps,
@@ -109,6 +121,13 @@ def _measured_chip(path: Path, run: BenchProfile, catalog: Catalog) -> Accelerat
         return catalog.get(run.accelerator or _PROCESSOR)
     except UnknownAcceleratorError as error:
         raise NothingToCompare(f"{path}: accelerator: {error}") from error
+
+
+def free_pool(name: str, chip: Accelerator, chips_per_node: int, nodes: int, book: CostBook) -> Pool:
+    """That is taken to be free: who wants chips of it waits for them."""
+    made = _pool(chip, chips_per_node, book)
+    chips = nodes * made.chips_per_node
+    return replace(made, name=name, total=chips, free=chips, nodes=nodes)
 
 
 def _pool(chip: Accelerator, chips: int, book: CostBook) -> Pool:

@@ -117,6 +117,8 @@ class Question:
     """Jobs that were measured, by their pool."""
     imagined: frozenset[str]
     """Pools that there are none of: no spec names them."""
+    named: frozenset[str]
+    """Of these, those that somebody else has, under this name."""
     image_known: bool
     """Whether the pod template is known, and with it the vendors that it is for."""
     kernels: tuple[str, ...]
@@ -158,7 +160,7 @@ def _row(
         spot = ", spot" if candidate.placement.capacity is CapacityType.SPOT else ""
         price = None if per_chip is None else Sourced(per_chip, f"pool {name}{spot}")
     return ComparedRow(
-        name=pool.accelerator.key if name in asked.imagined else name,
+        name=pool.accelerator.key if name in asked.imagined - asked.named else name,
         chip=pool.accelerator,
         chips=chips,
         rate=rate,
