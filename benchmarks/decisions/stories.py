@@ -5,7 +5,7 @@ A story returns the counts of its measures: (events, cases) for a share, (amount
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
@@ -214,10 +214,10 @@ def _deadline(
     return simulator, trace, jobs
 
 
-def in_time(noise: str, seed: int, count: int, work: float = WORK) -> Counts:
-    """Jobs that are in time by staying, with 15% and with 30% of slack."""
+def in_time(noise: str, seed: int, count: int, work: float = WORK, slacks: Sequence[float] = (0.15, 0.30)) -> Counts:
+    """Jobs that are in time by staying, with so much slack."""
     counts: Counts = {}
-    for slack in (0.15, 0.30):
+    for slack in slacks:
         _, trace, jobs = _deadline(noise, seed, count, slack, work)
         moved = sum(bool(trace.left[job.job.key]) for job in jobs)
         counts[f"moved for a deadline in time, slack {slack:.0%}"] = [(moved, len(jobs))]

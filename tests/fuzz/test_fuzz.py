@@ -25,7 +25,7 @@ from tests.fuzz.mutation import ODD, broken, damaged, encoded
 from tests.fuzz.requests import Requests
 from tests.fuzz.target import Finding, Outcome, Target, run
 
-INPUTS: Final = int(os.environ.get("RIGHTPOOL_FUZZ_INPUTS", "10000"))
+INPUTS: Final = int(os.environ.get("RIGHTPOOL_FUZZ_INPUTS", "4000"))
 
 
 def _by_itself(target: Callable[[], Target], inputs: int) -> Outcome:

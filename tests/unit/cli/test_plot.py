@@ -164,16 +164,6 @@ def test_without_a_price_an_offer_is_counted_and_not_drawn() -> None:
     assert lacking == len(unpriced) > 0
 
 
-def test_chips_that_cost_nothing_are_drawn(tmp_path: Path) -> None:
-    client = two_pools()
-    for body in client.objects[ACCELERATOR_POOLS]:
-        body["spec"]["price"] = {"perChipHour": "0"}
-    found = explained(client)
-    assert any(offer.dollars == 0.0 for offer in plot_of(found).offers)
-    pytest.importorskip("matplotlib")
-    save_plot(found, tmp_path / "free.svg")
-
-
 def test_a_calibrated_pool_has_its_own_roof() -> None:
     client = two_pools()
     for body in client.objects[ACCELERATOR_POOLS]:
@@ -222,10 +212,14 @@ def test_a_picture_is_svg_or_png(tmp_path: Path) -> None:
     assert svg.read_bytes() == again.read_bytes(), "the same picture gives the same file"
 
 
-def test_what_is_not_known_is_said_on_the_picture(tmp_path: Path) -> None:
+def test_chips_that_cost_nothing_are_drawn_and_what_is_not_known_is_said(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    path = tmp_path / "job.svg"
-    save_plot(explained(matrixActive=None, chipBusy=None), path)
+    client, path = two_pools(), tmp_path / "job.svg"
+    for body in client.objects[ACCELERATOR_POOLS]:
+        body["spec"]["price"] = {"perChipHour": "0"}
+    found = explained(client, matrixActive=None, chipBusy=None)
+    assert any(offer.dollars == 0.0 for offer in plot_of(found).offers)
+    save_plot(found, path)
     texts = " ".join(ElementTree.parse(path).getroot().itertext())
     assert "no counter of arithmetic units" in texts and "no counter tells how long the chip works" in texts
     assert "no trace of all ranks" in texts and "no trace says it" in texts

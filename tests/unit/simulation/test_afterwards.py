@@ -37,8 +37,8 @@ def test_jobs_that_slow_each_other_on_a_pool_go_there_one_after_another() -> Non
 
 
 def test_moves_of_jobs_that_wait_move_none_that_compute() -> None:
-    counts = learning("quiet", 1, 4)
+    counts = learning("quiet", 1, 2)
     for seen in ("with counters", "without counters"):
-        assert counts[f"moves undone by learning a job, {seen}"] == [(0, 4)]
+        assert counts[f"moves undone by learning a job, {seen}"] == [(0, 2)]
         ((paid, without),) = counts[f"cost with learning ÷ without, {seen}"]
         assert paid <= 1.001 * without

@@ -32,7 +32,7 @@ from rightpool.api.placement import Placement
 @pytest.mark.parametrize("noise", ["blocks-10m", "evaluation"])
 def test_a_right_move_is_made_and_kept(noise: str) -> None:
     # A price turns at half of that: long after the verdicts, so that nothing is undone for it.
-    counts = saving(noise, 1, 4, hours=8.0)
+    counts = saving(noise, 1, 2, hours=6.0)
     assert counts["false moves"][0][0] == 0
     assert counts["right moves made within 2 h"] == [(2, 2)]
     assert counts["right moves undone"][0][0] == 0
@@ -146,7 +146,7 @@ def test_a_program_that_loads_for_long_where_it_was_moved_to_is_judged_by_what_i
 
 
 def test_a_job_that_is_in_time_stays_and_one_that_is_late_is_moved() -> None:
-    counts = in_time("blocks-10m", 1, 2, work=5.0)
+    counts = in_time("blocks-10m", 1, 2, work=5.0, slacks=(0.30,))
     assert counts["moved for a deadline in time, slack 30%"] == [(0, 2)]
     assert late("blocks-10m", 1, 2, work=5.0)["true misses repaired in time"] == [(2, 2)]
 

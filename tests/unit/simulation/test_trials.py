@@ -26,7 +26,7 @@ def fleet(faster: float, chips: int = 64) -> tuple[Simulator, SimulatedTrials, M
     simulator, trials, trace = world(pools), SimulatedTrials(LONGEST), Trace()
     simulator.trials, simulator.watch = trials, trace
     simulator.busy_cycle, simulator.idle_cycle = 60.0, 300.0
-    maker = Maker(1, "quiet", pools, 36.0, step=300.0)
+    maker = Maker(1, "quiet", pools, 12.0, step=300.0)
     job = maker.job("a10g", 2, adaptation={"mode": "Auto"}, profiling=SLOWLY)
     usual = job.rate(Placement("a10g", 2, 1))
     job.rate = lambda place: usual * (faster if place.pool == "a100" else 1.0) * place.chips / 2
@@ -37,7 +37,7 @@ def fleet(faster: float, chips: int = 64) -> tuple[Simulator, SimulatedTrials, M
 @pytest.mark.parametrize(("faster", "moves"), [(3.6, 1), (1.6, 0)])
 def test_a_job_moves_for_what_was_measured_there(faster: float, moves: int) -> None:
     simulator, trials, _, job, trace = fleet(faster)
-    simulator.run(BEGAN + 36.0 * HOUR)
+    simulator.run(BEGAN + 12.0 * HOUR)
     assert trials.count == 1
     (found,) = job.tried
     assert found.ratio == pytest.approx(faster, rel=0.05)
@@ -49,7 +49,7 @@ def test_a_job_moves_for_what_was_measured_there(faster: float, moves: int) -> N
 def test_without_a_trial_such_a_job_stays() -> None:
     simulator, _, _, job, trace = fleet(3.6)
     simulator.trials = None
-    simulator.run(BEGAN + 36.0 * HOUR)
+    simulator.run(BEGAN + 12.0 * HOUR)
     assert not trace.left[job.job.key]
 
 
@@ -58,7 +58,7 @@ def begun(chips: int = 64) -> tuple[Simulator, SimulatedTrials, Maker, Simulated
     simulator, trials, maker, job, _ = fleet(3.6, chips)
     while not trials.under_way:
         simulator.run(simulator.now + 300.0)
-        assert simulator.now < BEGAN + 36.0 * HOUR
+        assert simulator.now < BEGAN + 12.0 * HOUR
     return simulator, trials, maker, job
 
 
@@ -87,13 +87,13 @@ def test_a_trial_gives_its_chips_to_a_job_that_waits_for_them() -> None:
 
 def test_none_begins_where_a_quarter_of_the_free_chips_is_too_few() -> None:
     simulator, trials, _, _, _ = fleet(3.6, chips=4 + 3)
-    simulator.run(BEGAN + 36.0 * HOUR)
+    simulator.run(BEGAN + 12.0 * HOUR)
     assert trials.count == 0
 
 
 def test_a_program_that_takes_no_step_there_is_not_tried_again() -> None:
     simulator, trials, _, job, trace = fleet(0.0)
-    simulator.run(BEGAN + 36.0 * HOUR)
+    simulator.run(BEGAN + 12.0 * HOUR)
     assert trials.count == 1
     assert [found.ratio for found in job.tried] == [None]
     assert not trace.left[job.job.key]
