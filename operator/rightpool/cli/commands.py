@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import importlib
 import os
 import select
@@ -50,7 +51,13 @@ class Command(Protocol):
 def run_command(tokens: Sequence[str]) -> int:
     """Run the command that these words name; the exit status."""
     chosen = next((token for token in tokens if token in COMMANDS), None)
-    arguments = command_parser([] if chosen is None else [chosen]).parse_args(tokens)
+    gc.disable()
+    try:
+        arguments = command_parser([] if chosen is None else [chosen]).parse_args(tokens)
+    finally:
+        # What was loaded stays to the end: to look through it for garbage, also at that end, is a quarter of `explain`.
+        gc.freeze()
+        gc.enable()
     try:
         status = _load(arguments.command).run(arguments)
         sys.stdout.flush()
