@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rightpool.cli.compare.command import add_scoring_arguments, cost_book, weights_of
+from rightpool.cli.compare.command import add_scoring_arguments, cost_book
 from rightpool.cli.connection import exit_status
 
 if TYPE_CHECKING:
@@ -77,10 +77,8 @@ def _advised(arguments: argparse.Namespace) -> tuple[ComparisonReport, Advice]:
     from rightpool.cli.advise.advice import advised
     from rightpool.cli.advise.inventory import read_inventory
     from rightpool.cli.bench.profile import read_profile
+    from rightpool.cli.compare.comparison import comparison, weights_of
     from rightpool.cli.compare.question import NothingToCompare, free_pool, of_runs
-    from rightpool.cli.compare.report import ComparisonReport
-    from rightpool.cli.compare.rows import compared_rows
-    from rightpool.cli.compare.score import changes, scores
     from rightpool.hardware.catalog import load_catalog
 
     weights, book, catalog = weights_of(arguments.weights), cost_book(arguments.tco), load_catalog()
@@ -90,8 +88,8 @@ def _advised(arguments: argparse.Namespace) -> tuple[ComparisonReport, Advice]:
         raise NothingToCompare("; ".join(notes))
     pools = [free_pool(one.name, one.chip, one.chips_per_node, one.nodes, book) for one in partitions]
     asked = of_runs(runs, (), book, catalog, time.time(), pools)
-    rows, first = compared_rows(asked, book), runs[arguments.profile[0]]
-    found = ComparisonReport(first.name, weights, rows, scores(rows, weights), tuple(changes(rows, weights)), notes)
+    first = runs[arguments.profile[0]]
+    found = comparison(first.name, asked, book, weights, notes)
     named = {one.name: one for one in partitions}
     return found, advised(found, named, first.accelerator or "", _THRESHOLD)
 

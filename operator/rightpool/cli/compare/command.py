@@ -26,17 +26,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rightpool.cli.connection import Connection, add_connection_arguments, connected, exit_status
+from rightpool.cli.connection import add_connection_arguments, connected, exit_status
 from rightpool.cli.jobs import job_key
 from rightpool.cli.number_range import seconds
 
 if TYPE_CHECKING:
-    from rightpool.cli.compare.rows import Question
+    from rightpool.cli.compare.report import ComparisonReport
     from rightpool.cli.compare.score import Weights
     from rightpool.hardware.ownership import CostBook
 
 _NONE_PASSES: Final = 3
-_WEIGHTS: Final = "performance=0.3,cost=0.5,energy=0.2"
+WEIGHTS: Final = "performance=0.3,cost=0.5,energy=0.2"
 FORMS: Final = ("table", "json", "markdown")
 
 
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
     """What it costs, and what counts how much."""
     parser.add_argument("--tco", metavar="FILE", type=Path, help="what you pay; default: the catalog's figures")
-    parser.add_argument("--weights", metavar="W", default=_WEIGHTS, help="of the score; default: %(default)s")
+    parser.add_argument("--weights", metavar="W", default=WEIGHTS, help="of the score; default: %(default)s")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,36 +80,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
+    from rightpool.cli.compare.comparison import job_comparison, weights_of
     from rightpool.cli.compare.question import NothingToCompare, keys_of
-    from rightpool.cli.compare.report import ComparisonReport, print_compared
-    from rightpool.cli.compare.rows import compared_rows
-    from rightpool.cli.compare.score import changes, scores
+    from rightpool.cli.compare.report import print_compared
+    from rightpool.cli.view import ClusterView
 
     if (arguments.name is None) == (not arguments.profile):
         raise NothingToCompare("name a job, or a run by --profile")
     weights, book = weights_of(arguments.weights), cost_book(arguments.tco)
-    against = keys_of(arguments.against)
+    against, limit = keys_of(arguments.against), arguments.latency
     if arguments.profile:
-        subject, asked = _runs(arguments.profile, against, book)
-        notes: tuple[str, ...] = ()
+        found = _runs(arguments.profile, against, book, weights, limit)
     else:
         with connected(arguments) as connection:
-            subject, asked, notes = _job(connection, arguments, against, book)
-    rows = compared_rows(asked, book, arguments.latency)
-    found = ComparisonReport(subject, weights, rows, scores(rows, weights), tuple(changes(rows, weights)), notes)
+            key = job_key(arguments.name, connection.namespace)
+            view = ClusterView(connection.client, key.namespace, arguments.operator_namespace)
+            found = job_comparison(view, key, against, book, weights, time.time(), limit)
     print_compared(found, arguments.output)
-    return 0 if any(row.passes for row in rows) else _NONE_PASSES
-
-
-def weights_of(text: str) -> Weights:
-    """Raises NothingToCompare."""
-    from rightpool.cli.compare.question import NothingToCompare
-    from rightpool.cli.compare.score import named_weights
-
-    try:
-        return named_weights(text)
-    except ValueError as error:
-        raise NothingToCompare(f"--weights: {error}") from error
+    return 0 if any(row.passes for row in found.rows) else _NONE_PASSES
 
 
 def cost_book(path: Path | None) -> CostBook:
@@ -127,27 +115,14 @@ def cost_book(path: Path | None) -> CostBook:
     return book
 
 
-def _runs(paths: list[Path], against: tuple[str, ...], book: CostBook) -> tuple[str, Question]:
+def _runs(
+    paths: list[Path], against: tuple[str, ...], book: CostBook, weights: Weights, limit: float | None
+) -> ComparisonReport:
     from rightpool.cli.bench.profile import read_profile
+    from rightpool.cli.compare.comparison import comparison
     from rightpool.cli.compare.question import of_runs
     from rightpool.hardware.catalog import load_catalog
 
     runs = {path: read_profile(path) for path in paths}
-    return runs[paths[0]].name, of_runs(runs, against, book, load_catalog(), time.time())
-
-
-def _job(
-    connection: Connection, arguments: argparse.Namespace, against: tuple[str, ...], book: CostBook
-) -> tuple[str, Question, tuple[str, ...]]:
-    from rightpool.cli.compare.question import of_job
-    from rightpool.cli.explain import asked_fleet
-    from rightpool.cli.view import ClusterView
-
-    key = job_key(arguments.name, connection.namespace)
-    view = ClusterView(connection.client, key.namespace, arguments.operator_namespace)
-    stored, fleet, notes = asked_fleet(view, key, time.time())
-    trace = stored.job.state.trace
-    summary = None if trace is None else trace.summary
-    kernels = () if summary is None else tuple(one.name for one in summary.operations)
-    question = of_job(fleet, fleet.jobs[key], against, book, view.catalog, kernels)
-    return str(key), question, notes
+    asked = of_runs(runs, against, book, load_catalog(), time.time())
+    return comparison(runs[paths[0]].name, asked, book, weights, limit=limit)

@@ -49,7 +49,7 @@ def print_compared(found: ComparisonReport, form: str) -> None:
     elif form == "markdown":
         sys.stdout.write(_markdown(found))
     else:
-        _table(Page(), found)
+        show_comparison(found, Page())
 
 
 # --- for people ------------------------------------------------------------------------------------------------------
@@ -146,7 +146,8 @@ def _weights_text(weights: Weights) -> str:
     return ", ".join(f"{name} {value / sum(named.values()):.0%}" for name, value in named.items() if value)
 
 
-def _table(page: Page, found: ComparisonReport) -> None:
+def show_comparison(found: ComparisonReport, page: Page) -> None:
+    """As tables, and sentences below."""
     page.line(f"{found.subject}; score of 100 by {_weights_text(found.weights)}", "bold")
     page.line()
     page.table(_columns(found), [_cells(found, row) for row in found.ranked])

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.wording import dollars, number, short_place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.candidate_kinds import with_kinds
+from rightpool.cli.compare.rows import ComparedRow
 from rightpool.cli.table import NOTHING
 from rightpool.cli.timeline import Stretch
 from rightpool.planning.offers.candidate import Candidate
@@ -87,12 +89,12 @@ def _rate(rate: float | None, unit: WorkUnit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What a million units of work cost at a placement, with 80% interval."""
+    """What a million units of work cost at a placement, or how fast they go there, with 80% interval."""
 
     where: str
     """The placement, for a reader."""
     text: str
-    """The cost, for a reader."""
+    """The figure, for a reader."""
     low: float
     """In units of the drawing, as median and high are."""
     median: float
@@ -113,19 +115,35 @@ def intervals(current: Candidate | None, candidates: Sequence[Candidate], target
         return []
     lowest = min(cost.median for _, _, cost in priced)
     most = min(max(cost.high for _, _, cost in priced), _CUT * lowest) or 1.0
-
-    def at(value: float) -> float:
-        return min(1.0, value / most) * WIDTH
-
     return [
-        Interval(
-            where=short_place(each.placement),
-            text=dollars(cost.median) + (f" ({dollars(cost.low)} to {dollars(cost.high)})" if cost.sd else ""),
-            low=at(cost.low),
-            median=at(cost.median),
-            high=at(cost.high),
-            cut=cost.high > most,
-            kind=kind,
+        _interval(
+            short_place(each.placement),
+            dollars(cost.median) + (f" ({dollars(cost.low)} to {dollars(cost.high)})" if cost.sd else ""),
+            cost,
+            most,
+            kind,
         )
         for kind, each, cost in priced
     ]
+
+
+def rate_intervals(rows: Sequence[ComparedRow]) -> list[Interval]:
+    """Those with a rate, in their order: of accelerators that are compared."""
+    rated = [(row, row.rate) for row in rows if row.rate is not None]
+    most = max((rate.high for _, rate in rated), default=1.0)
+    return [
+        _interval(
+            row.name,
+            number(rate.median) + (f" ({number(rate.low)} to {number(rate.high)})" if rate.sd else ""),
+            rate,
+            most,
+            "eligible" if row.passes else "rejected",
+        )
+        for row, rate in rated
+    ]
+
+
+def _interval(where: str, text: str, figure: Estimate, most: float, kind: str) -> Interval:
+    """most: at the right edge."""
+    low, median, high = (min(1.0, value / most) * WIDTH for value in (figure.low, figure.median, figure.high))
+    return Interval(where, text, low, median, high, figure.high > most, kind)

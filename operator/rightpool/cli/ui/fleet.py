@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import quote
 
 from rightpool.api.wording import cents, dollars
 from rightpool.cli.connection import error_message
@@ -16,6 +15,7 @@ from rightpool.cli.pools import POOL_COLUMNS, pool_cells, pools_summary
 from rightpool.cli.recommend import OFFER_COLUMNS, Offers, offer_cells, ranked_offers
 from rightpool.cli.table import NOTHING, Column, dollar_cell
 from rightpool.cli.ui.attention import Attention, Need, attention
+from rightpool.cli.ui.job import job_address
 from rightpool.cli.ui.sheet import Table
 from rightpool.cli.view import ClusterView, FleetView
 from rightpool.cluster.client import ClusterClient
@@ -259,11 +259,6 @@ def fleet_page(picture: FleetPicture, text: str = "", sort: str = "", *, everyth
         found=len(found),
         jobs=len(lines),
     )
-
-
-def job_address(key: JobKey) -> str:
-    """The path of a job's page."""
-    return f"/jobs/{quote(key.namespace, safe='')}/{quote(key.name, safe='')}"
 
 
 def _tiles(picture: FleetPicture, lines: Sequence[Line]) -> list[Tile]:

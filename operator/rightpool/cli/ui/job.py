@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from rightpool.api.units import unix_time_of
 from rightpool.api.wording import span
@@ -138,6 +139,8 @@ class JobPage:
     """What a million are of in the intervals."""
     commands: tuple[tuple[str, str], ...]
     """What each is for, and how it is typed."""
+    compare: str | None
+    """Address of the page that compares accelerators for it; None of a job that does not run."""
 
 
 def job_page(picture: JobPicture, context: str) -> JobPage:
@@ -167,7 +170,13 @@ def job_page(picture: JobPicture, context: str) -> JobPage:
         events_more=max(0, len(picture.events) - EVENTS_SHOWN),
         work=unit_of(found.job).plural,
         commands=tuple(next_commands(found, context)),
+        compare=None if finished or found.job.state.revision is None else f"{job_address(found.job.key)}/compare",
     )
+
+
+def job_address(key: JobKey) -> str:
+    """The path of a job's page."""
+    return f"/jobs/{quote(key.namespace, safe='')}/{quote(key.name, safe='')}"
 
 
 def _print_trace(sheet: Sheet, found: Explanation) -> None:
@@ -196,6 +205,7 @@ def next_commands(found: Explanation, context: str) -> list[tuple[str, str]]:
         ("its pods", ["kubectl", "get", "pods", *where, "-l", f"{LABEL_JOB}={key.name}", "-o", "wide"]),
         ("their output", ["kubectl", "logs", *where, "-l", f"{LABEL_JOB}={key.name}", "--all-containers", "--tail=50"]),
         ("this page in a terminal", ["rightpool", "explain", key.name, *where]),
+        ("which accelerator to take", ["rightpool", "compare", key.name, *where]),
     ]
     recommendation = found.stored.status.recommendation
     if recommendation is not None and recommendation.approvable and found.job.state.finished is None:

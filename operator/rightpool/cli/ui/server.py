@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
@@ -22,17 +22,19 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rightpool.cli.compare.command import WEIGHTS
 from rightpool.cli.connection import Connection
 from rightpool.cli.explanation import COULD_BE, DOES
 from rightpool.cli.ui.cached import Cached, Latest, ReadProblem
+from rightpool.cli.ui.comparison import ComparisonPicture, comparison_page, read_comparison
 from rightpool.cli.ui.fleet import FleetPicture, fleet_page, read_fleet
-from rightpool.cli.ui.job import JobPicture, job_page, read_job_picture
+from rightpool.cli.ui.job import JobPicture, job_address, job_page, read_job_picture
 from rightpool.planning.jobs.job import JobKey
 
 # A browser asks this often, and what is older than this is read anew.
 UPDATE_SECONDS: Final = 5.0
-# Jobs whose pages are kept; a page that nobody looks at is read no more.
-JOBS_KEPT: Final = 32
+# Pages of jobs that are kept; one that nobody looks at is read no more.
+PICTURES_KEPT: Final = 32
 # Other names are those of another site that had itself resolved to this machine (DNS rebinding).
 HOSTS: Final = ("127.0.0.1", "localhost")
 HEADERS: Final = {
@@ -49,6 +51,7 @@ HEADERS: Final = {
 # Asks for the content alone, without the page around it.
 FRAGMENT: Final = "x-rightpool-fragment"
 
+T = TypeVar("T")
 _FOLDER: Final = Path(__file__).parent
 _TEMPLATES: Final = Environment(
     loader=FileSystemLoader(_FOLDER / "templates"),
@@ -83,6 +86,11 @@ class PictureSource:
             now=self.clock(),
         )
 
+    def comparison(self, key: JobKey, against: str, weights: str) -> ComparisonPicture:
+        """Of accelerators for a job, as it is now."""
+        client, where = self.connection.client, self.operator_namespace
+        return read_comparison(client, key, against, weights, operator_namespace=where, now=self.clock())
+
     def job(self, key: JobKey) -> JobPicture:
         """As it is now."""
         client, where = self.connection.client, self.operator_namespace
@@ -97,7 +105,7 @@ class Pages:
     """Where pictures come from."""
     fleet: Cached[FleetPicture] = field(init=False)
     """The newest picture of all jobs, read anew when it is old."""
-    _jobs: OrderedDict[JobKey, Cached[JobPicture]] = field(default_factory=OrderedDict)
+    _pictures: OrderedDict[tuple[object, ...], Cached[Any]] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -115,16 +123,30 @@ class Pages:
     def show_job(self, request: Request) -> Response:
         """`/jobs/NAMESPACE/NAME`."""
         key = JobKey(request.path_params["namespace"], request.path_params["name"])
-        latest = self._job(key).latest()
+        latest: Latest[JobPicture] = self._kept((key,), lambda: self.source.job(key)).latest()
         page = None if latest.value is None else job_page(latest.value, self.source.connection.context)
         return self._answer(request, "job.html", latest, str(key), page=page)
 
-    def _job(self, key: JobKey) -> Cached[JobPicture]:
+    def show_comparison(self, request: Request) -> Response:
+        """`/jobs/NAMESPACE/NAME/compare`. Query: against, weights, as options of `rightpool compare`."""
+        key = JobKey(request.path_params["namespace"], request.path_params["name"])
+        against = request.query_params.get("against", "")[:200]
+        weights = request.query_params.get("weights", "")[:200] or WEIGHTS
+        latest: Latest[ComparisonPicture] = self._kept(
+            (key, against, weights), lambda: self.source.comparison(key, against, weights)
+        ).latest()
+        page = None if latest.value is None else comparison_page(latest.value)
+        query = {"against": against, "weights": weights}
+        title = f"{key}: accelerators"
+        return self._answer(request, "compare.html", latest, title, page=page, query=query, job=job_address(key))
+
+    def _kept(self, what: tuple[object, ...], read: Callable[[], T]) -> Cached[T]:
+        """what: names it, and the kind of what is read."""
         with self._lock:
-            kept = self._jobs.setdefault(key, Cached(lambda: self.source.job(key), UPDATE_SECONDS))
-            self._jobs.move_to_end(key)
-            while len(self._jobs) > JOBS_KEPT:
-                self._jobs.popitem(last=False)
+            kept = self._pictures.setdefault(what, Cached(read, UPDATE_SECONDS))
+            self._pictures.move_to_end(what)
+            while len(self._pictures) > PICTURES_KEPT:
+                self._pictures.popitem(last=False)
             return kept
 
     def missing(self, request: Request, error: Exception) -> Response:
@@ -173,6 +195,7 @@ def application(pages: Pages) -> Starlette:
         routes=[
             Route("/", pages.show_fleet),
             Route("/jobs/{namespace}/{name}", pages.show_job),
+            Route("/jobs/{namespace}/{name}/compare", pages.show_comparison),
             Mount("/static", StaticFiles(directory=_FOLDER / "static")),
         ],
         middleware=[
