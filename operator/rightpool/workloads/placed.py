@@ -8,12 +8,11 @@ from typing import Any
 
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
-from rightpool.contract import LABEL_REVISION
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.names import ANNOTATION_HELD
 from rightpool.workloads.pods import place_pods
 from rightpool.workloads.resources import add_chips, chips_of, drop_chips
-from rightpool.workloads.template import mapping_in, pod_spec
+from rightpool.workloads.template import pod_spec
 
 
 def held_at(body: Mapping[str, Any]) -> Placement | None:
@@ -38,17 +37,15 @@ def chips_in(template: Mapping[str, Any]) -> int:
 
 
 def template_settings(template: Mapping[str, Any], pointer: str, fields: Sequence[str]) -> dict[str, Any]:
-    """Fields of the template's pods, and labels, as `Kind.settings` has them. pointer: to the template."""
-    about, spec = (template.get(part) or {} for part in ("metadata", "spec"))
-    found = {f"{pointer}/spec/{field}": spec.get(field) for field in fields}
-    found[f"{pointer}/metadata/labels"] = about.get("labels")
-    return found
+    """Fields of the template's pods, as `Kind.settings` has them. pointer: to the template."""
+    spec = template.get("spec") or {}
+    return {f"{pointer}/spec/{field}": spec.get(field) for field in fields}
 
 
 def template_shaped(pointer: str, value: Any) -> bool:
     """Whether a value of one of these fields has the type that Kubernetes has for it."""
     field = pointer.rpartition("/")[2]
-    if field in ("nodeSelector", "labels"):
+    if field == "nodeSelector":
         return texts(value)
     if field == "tolerations":
         return isinstance(value, list) and all(texts(one, numbers=True) for one in value)
@@ -65,14 +62,12 @@ def texts(value: Any, *, numbers: bool = False) -> bool:
 
 
 def place_template(template: dict[str, Any], ref: Revision, pool: Pool, *, affinity: bool) -> None:
-    """Have the template's pods on the pool's nodes, with the number of the Revision as a label."""
+    """Have the template's pods on the pool's nodes."""
     place_pods(template, pool, ref.placement, affinity=affinity)
     spec = pod_spec(template)
     for name in ("nodeSelector", "tolerations", "affinity"):
         if not spec.get(name):
             spec.pop(name, None)
-    labels = mapping_in(mapping_in(template, "metadata", "template"), "labels", "template.metadata")
-    labels[LABEL_REVISION] = str(ref.revision)
 
 
 def size_chips(template: dict[str, Any], ref: Revision, pool: Pool) -> None:
