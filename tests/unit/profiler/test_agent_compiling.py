@@ -21,30 +21,6 @@ from rightpool_agent import imports
 imports.watch()
 from rightpool_agent import compiling
 """
-# Of both the processor time: between their two looks at a clock, a busy machine may do something else for any time.
-_TORCH: Final = """
-import types
-import torch, torch._dynamo
-from torch._dynamo.callback import on_compile_end, on_compile_start
-compiling.time = types.SimpleNamespace(perf_counter=time.process_time)
-own, since = 0.0, 0.0
-def start(*_):
-    global since
-    since = time.process_time()
-def end(*_):
-    global own
-    own += time.process_time() - since
-on_compile_start(start)
-on_compile_end(end)
-net = torch.compile(torch.nn.Linear(8, 8), backend="eager", dynamic=False)
-for rows in range(2, 5):
-    net(torch.randn(rows, 8)).sum().backward()
-found = compiling.facts(3)["compile_seconds"]
-torch._dynamo.reset()
-compiling.facts(3)
-net(torch.randn(9, 8)).sum().backward()
-print(json.dumps({"own": own, "found": found, "later": compiling.facts(4)["compile_seconds"]}))
-"""
 _JAX: Final = """
 import jax, jax.numpy as jnp
 own = 0.0
@@ -69,14 +45,6 @@ def printed(program: str) -> dict[str, float]:
     assert ran.returncode == 0, ran.stderr
     found: dict[str, float] = json.loads(ran.stdout)
     return found
-
-
-@pytest.mark.torch
-def test_pytorch_says_when_it_compiles() -> None:
-    pytest.importorskip("torch")
-    found = printed(_TORCH)
-    assert found["found"] == pytest.approx(found["own"], rel=0.05)
-    assert found["later"] > found["found"], "a reset removes callbacks, and they are set again"
 
 
 @pytest.mark.jax

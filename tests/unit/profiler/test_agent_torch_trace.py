@@ -188,7 +188,7 @@ if sys.argv[1] == "thread":
     one.join()
 else:
     open_a_trace()
-    forked()
+    assert forked() > 0, "no signal"
     assert torch_trace.session.ended
     torch_trace.abandon(torch_trace.session)
     assert level.value == 1 and torch_log.silence() and level.value == 2

@@ -78,7 +78,8 @@ def test_parts_that_pass_and_fail_and_the_others_go_on(tmp_path: Path) -> None:
     assert any("bad FAILED after" in line for line in ran.output)
 
 
-def test_what_passes_only_when_it_is_run_again_is_told(tmp_path: Path) -> None:
+def test_what_passes_only_when_it_is_run_again_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # four starts, most of whose time is that of plugins
     (tmp_path / "test_it.py").write_text(
         "import pathlib\n"
         "import pytest\n"
