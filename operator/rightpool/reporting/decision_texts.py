@@ -1,5 +1,6 @@
 """Decisions in words: made last, of the type and numbers of a decision, the job and its candidates."""
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -25,7 +26,7 @@ from rightpool.planning.offers.evidence import (
     SourceNotHeld,
 )
 from rightpool.planning.offers.intent import Intent
-from rightpool.planning.offers.rejection import Gap
+from rightpool.planning.offers.rejection import Avoided, Gap
 from rightpool.planning.offers.running import MIN_PROBABILITY
 from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.reporting.candidate_texts import by_pool, compared, difference, measured, predicted, some, verdict_text
@@ -34,6 +35,7 @@ from rightpool.workloads.kinds.registry import naming_of
 # What a message has room for, in characters.
 _MANAGER: Final = 28
 _POINTER: Final = 28
+_CAUSE: Final = 64
 
 
 def decision_text(job: Job, assessment: Assessment, now: float) -> str:
@@ -152,6 +154,12 @@ def _no_pool_fits(job: Job, assessment: Assessment, evidence: NoPoolFits) -> str
 def _no_alternative(assessment: Assessment) -> str:
     """Where the job is is not allowed any more, and nothing else is possible."""
     current = assessment.current
+    tried = [one.rejection for one in assessment.candidates if isinstance(one.rejection, Avoided)]
+    soonest = min(tried, key=lambda one: one.remaining or math.inf, default=None)
+    if current is not None and soonest is not None and soonest.remaining is not None:
+        here, found = current.placement.pool, brief(soonest.why.partition("; ")[0].partition(", ")[0], _CAUSE)
+        again = f"{soonest.pool} is tried again in {span(soonest.remaining)}, since {found}"
+        return f"stays on {here}, which is not allowed: {again}; correct the cause or allow {here}"
     why = "" if current is None else verdict_text(current)
     return f"{why}; there is nowhere else to go; {by_pool(assessment.candidates)}"
 

@@ -12,6 +12,7 @@ from rightpool.api.revision import Revision
 from rightpool.planning.books.accounting import closed
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.targets.registry import target_of
+from rightpool.planning.work.registry import work_of
 from rightpool.planning.work.unsaved import appended
 
 # A pool that did not keep its promise is not tried again for a day: long enough to be repaired, short enough to matter.
@@ -57,7 +58,7 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
     by_fleet = outcome is Outcome.CARRIED_OUT and reason is Reason.FLEET_GAINS
     moved = outcome in (Outcome.VERIFIED, Outcome.ROLLED_BACK, Outcome.FAILED)
     if outcome is Outcome.ROLLED_BACK:
-        job = with_avoided(job, tried, reason, now, decision=migration.id)
+        job = with_avoided(job, tried, reason, now, decision=migration.id, seconds=avoid_seconds(job, migration))
     state = job.state
     return job.with_state(
         replace(
@@ -71,11 +72,34 @@ def end_migration(job: Job, migration: Migration, outcome: Outcome, reason: Reas
     )
 
 
-def with_avoided(job: Job, ref: Revision, reason: Reason, now: float, *, decision: str = "", message: str = "") -> Job:
+def avoid_seconds(job: Job, migration: Migration) -> float:
+    """For how long the target is not tried again: a day. A server that its user sent away may not stay where it is, and
+    answers on there while it tries: the cooldown, and twice as long after each try."""
+    if not migration.demanded or work_of(job.spec).one_writer:
+        return AVOID_SECONDS
+    pool, tries = migration.target.placement.pool, 0
+    for entry in job.state.history:
+        if entry.outcome in (Outcome.VERIFIED, Outcome.CARRIED_OUT):
+            tries = 0
+        tries += entry.outcome in (Outcome.ROLLED_BACK, Outcome.FAILED) and entry.target.pool == pool
+    first = max(job.spec.adaptation.cooldown, job.spec.profiling.window).total_seconds()
+    return float(min(first * 2.0**tries, max(first, AVOID_SECONDS)))
+
+
+def with_avoided(
+    job: Job,
+    ref: Revision,
+    reason: Reason,
+    now: float,
+    *,
+    decision: str = "",
+    message: str = "",
+    seconds: float = AVOID_SECONDS,
+) -> Job:
     """Remember that this placement was tried and left. decision: the id of the entry that the ledger will have of it;
-    without one, message says why."""
+    without one, message says why. seconds: until it may be tried again."""
     at = ref.placement
-    avoided = AvoidedPlacement(at.pool, at.chips, reason, message, now + AVOID_SECONDS, decision)
+    avoided = AvoidedPlacement(at.pool, at.chips, reason, message, now + seconds, decision)
     # Of one place only what was found last; older entries lose their messages, as those of the ledger do.
     others = [entry for entry in job.state.avoid if (entry.pool, entry.chips) != (at.pool, at.chips)]
     silent = max(len(others) - MAX_MESSAGES + 1, 0)

@@ -30,7 +30,7 @@ from rightpool.planning.judge.traffic import (
     slowed,
 )
 from rightpool.planning.judge.yardstick import Yardstick
-from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
+from rightpool.planning.moves.ending import avoid_seconds, end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
 from rightpool.planning.moves.setback import NotRunning, StoppedAnswering
 from rightpool.planning.moves.shares import first_share, next_share
@@ -121,7 +121,8 @@ def _waiting(job: Job, migration: Migration, now: float) -> Job:
         return with_phase(job, failed, Phase.SURGING, now)
     if migration.phase is not Phase.SURGING:
         return _back(job, migration, Reason.START_DEADLINE_EXCEEDED, text, now)
-    job = with_avoided(job, target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id)
+    seconds = avoid_seconds(job, migration)
+    job = with_avoided(job, target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id, seconds=seconds)
     return end_migration(job, replace(migration, message=text), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
 
 
@@ -151,7 +152,7 @@ def _judging(job: Job, migration: Migration, now: float) -> Job:
     found = judge_traffic(blocks, None if target is None else 1.0 - target.percentile.share, FAILING)
     text = traffic_text(found, target)
     migration = replace(migration, message=text) if blocks else migration
-    longer = _longer(job, migration)
+    longer = [] if target is None else _longer(job, migration)
     if not found.verdict.undoes and migration.batches is not None and slowed(longer, migration.batches.spare):
         return _back(job, migration, Reason.TOO_LATE, slow_text(longer, migration.batches.spare), now)
     if found.verdict.undoes:
