@@ -152,6 +152,10 @@ class Report:
     """Allocations that had to free cached memory first; None where they are not counted."""
     compile_seconds: float | None = None
     """Time in which torch.compile or XLA compiled; None where it is not seen."""
+    thread_cpu: float | None = None
+    """CPU time of its first thread, seconds; None where the system does not tell."""
+    thread_waited: float | None = None
+    """Seconds that this thread was ready and had no core; likewise."""
     saving_seconds: float | None = None
     """Time in which the program stood still for a save; None where no save was seen."""
 
@@ -219,6 +223,8 @@ def parse(data: bytes) -> Report:
         derived=_truth(message, "derived") if "derived" in message else False,
         memory_retries=_optional_whole(message, "memory_retries"),
         compile_seconds=_optional(message, "compile_seconds"),
+        thread_cpu=_optional(message, "thread_cpu"),
+        thread_waited=_optional(message, "thread_waited"),
         saving_seconds=_optional(message, "saving_seconds"),
     )
 

@@ -323,6 +323,10 @@ class State:
             found.append(Sample(contract.MODEL_BYTES, {}, model.model_bytes))
         return found
 
+    def that_step(self, now: float) -> list[Report]:
+        """The last of each living process that makes steps."""
+        return [one.report for one in self._living(now) if one.report.steps]
+
     def processes(self, now: float) -> list[dict[str, Any]]:
         """The processes for /profile, the living first."""
         found = []

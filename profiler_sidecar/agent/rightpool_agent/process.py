@@ -12,7 +12,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def facts() -> dict[str, Any]:
-    """Identity, `cpu` seconds since the start (with ended children), `memory` bytes resident, at monotonic `at`."""
+    """Identity, `cpu` seconds since the start (with ended children), `memory` bytes resident, at monotonic `at`; of the
+    first thread, `thread_cpu` seconds and `thread_waited`: that it was ready and had no core."""
     times = os.times()
     found: dict[str, Any] = {
         "pid": os.getpid(),
@@ -22,6 +23,7 @@ def facts() -> dict[str, Any]:
         "at": time.monotonic(),
         "cpu": times.user + times.system + times.children_user + times.children_system,
     }
+    found.update(_thread_times())
     if memory := resident():
         found["memory"] = memory
     limit = _memory_limit()
@@ -55,6 +57,16 @@ def _start_ticks() -> int:
             return int(file.read().rpartition(")")[2].split()[19])
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def _thread_times() -> dict[str, float]:
+    """Nothing where the system does not say."""
+    try:
+        with open("/proc/self/schedstat") as file:
+            ran, waited = file.read().split()[:2]
+        return {"thread_cpu": int(ran) * 1e-9, "thread_waited": int(waited) * 1e-9}
+    except (OSError, ValueError):
+        return {}
 
 
 def _memory_limit() -> int | None:

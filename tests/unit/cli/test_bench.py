@@ -27,6 +27,7 @@ WIRE: dict[str, Any] = {
     "unit": "Samples",
     "session": "",
     "windowSeconds": 3.0,
+    "takenByOthers": 0.0,
     "warmUpSeconds": 8.0,
     "bottleneck": "Compute",
     "finding": "it computes",

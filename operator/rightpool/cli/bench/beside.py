@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import statistics
 import tempfile
 import time
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from rightpool import contract
+from rightpool.cli.bench.cores import CoreTimes, core_times
 from rightpool.profiles.profile import Profile, Steadiness, build_profile
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.window import Window
@@ -23,6 +25,7 @@ from rightpool.telemetry.sources.sidecar_page import PodPage, page_of, reading_o
 from rightpool_profiler.exposition import render
 from rightpool_profiler.install import install
 from rightpool_profiler.receiver import Receiver
+from rightpool_profiler.report import Report
 from rightpool_profiler.state import State
 from rightpool_profiler.traces.collector import collect
 
@@ -30,6 +33,7 @@ _LOOK: Final = 0.1  # seconds between two looks for a report: its counters are o
 _APART: Final = 0.9  # seconds between two readings; agents report once a second
 _SPAN: Final = 5  # readings that a rate is taken over
 _TRACES: Final = 2.0
+_MOST_TAKEN: Final = 0.95  # of the time between two readings: it had a core at times, since it made steps
 _GRACE: Final = 30.0  # seconds that the program has to end by SIGTERM
 _WARMED: Final = 2.0  # times the measured time after which a pace that changes is the program's own
 
@@ -44,7 +48,7 @@ class NothingSeen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What the agents said at one moment."""
+    """What the agents reported at one moment."""
 
     chips: tuple[str, ...]
     """Names of the chips, as the driver has them."""
@@ -52,6 +56,10 @@ class Heard:
     """All else."""
     steps: tuple[int, ...]
     """Since its start, by their time: a number a bucket, and one beyond."""
+    at: float
+    """When they reported it: seconds on their clock."""
+    taken: float
+    """Seconds since the first reading that it waited for cores that others had; 0 where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +78,32 @@ class Beside:
     """Unix seconds of the program's start."""
 
 
-async def beside(command: Sequence[str], seconds: float, folder: Path) -> Beside:
-    """Run it there until so many seconds were measured after its warm-up, or until it ends. Raises CommandFailed and
-    NothingSeen."""
+async def beside(command: Sequence[str], seconds: float, folders: Sequence[Path]) -> list[Beside]:
+    """Run it in each of these folders at once, until so many seconds were measured of all after their warm-up, or until
+    they end. Raises CommandFailed and NothingSeen."""
+    running: list[_Running] = []
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _pass_on_to_all, running, number)
+    return await asyncio.gather(*(_beside(command, seconds, folder, running, len(folders)) for folder in folders))
+
+
+@dataclass(slots=True)
+class _Running:
+    """A program of those that run at once."""
+
+    program: asyncio.subprocess.Process
+    seen: _Seen
+    ended: bool = False
+
+    @property
+    def enough(self) -> bool:
+        return self.ended or self.seen.enough
+
+
+async def _beside(
+    command: Sequence[str], seconds: float, folder: Path, running: list[_Running], together: int
+) -> Beside:
     with tempfile.TemporaryDirectory(prefix="rightpool-", dir="/tmp") as made:  # a short path: it has a socket
         shared = Path(made)
         try:
@@ -81,28 +112,27 @@ async def beside(command: Sequence[str], seconds: float, folder: Path) -> Beside
             raise NothingSeen(f"the profiler is not here ({error.filename}): run it from the repository") from error
         state = State(float(_SPAN), 1)
         receiver = Receiver(shared / Path(contract.AGENT_SOCKET).name, state)
-        loop = asyncio.get_running_loop()
-        receiver.start(loop)
+        receiver.start(asyncio.get_running_loop())
         began = time.time()
         try:
             program = await asyncio.create_subprocess_exec(*command, env=_environment(shared), cwd=folder)
         except OSError as error:
             raise CommandFailed(f"{command[0]} does not run: {error.strerror}") from error
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, _pass_on, program, number)
+        seen = _Seen(seconds, program.pid)
+        one = _Running(program, seen)
+        running.append(one)
         try:
-            seen = _Seen(seconds)
-            ended = False
-            while not ended and not seen.enough:
+            # What is slow to warm up is waited for, so that all are measured in the same seconds.
+            while not one.ended and (len(running) < together or not all(other.enough for other in running)):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(program.wait(), _LOOK)
-                    ended = True
+                    one.ended = True
                 await seen.look(state, shared)
-            if ended and program.returncode:
+            if one.ended and program.returncode:
                 raise CommandFailed(f"the program ended with exit code {program.returncode} while it was measured")
         finally:
             await _end(program)
-            receiver.stop(loop)
+            receiver.stop(asyncio.get_running_loop())
     return Beside(tuple(command), tuple(seen.readings), seen.profile(), seconds, began)
 
 
@@ -122,6 +152,11 @@ def _pass_on(program: asyncio.subprocess.Process, number: int) -> None:
         program.send_signal(number)
 
 
+def _pass_on_to_all(running: Sequence[_Running], number: int) -> None:
+    for one in running:
+        _pass_on(one.program, number)
+
+
 async def _end(program: asyncio.subprocess.Process) -> None:
     if program.returncode is not None:
         return
@@ -137,12 +172,14 @@ async def _end(program: asyncio.subprocess.Process) -> None:
 class _Seen:
     """The readings so far."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, program: int) -> None:
         self.readings: list[Heard] = []
         self.enough = False
+        self._program = program
+        self._cores: CoreTimes | None = None
         self._seconds = seconds
         self._window = Window(int(seconds) * 2)
-        self._taken = -1
+        self._last = -1
         self._traced = 0.0
 
     async def look(self, state: State, shared: Path) -> None:
@@ -151,15 +188,20 @@ class _Seen:
             self._traced = now
             for pid, traced in await asyncio.to_thread(collect, shared / Path(contract.TRACE_DIR).name):
                 state.add_shares(pid, traced.shares, time.monotonic(), traced.step)
-        if state.taken == self._taken or (self.readings and at - self.readings[-1].page.at < _APART):
+        if state.taken == self._last or (self.readings and at - self.readings[-1].page.at < _APART):
             return
-        self._taken = state.taken
+        self._last = state.taken
         samples, histograms = state.exposition(now)
         page = page_of(parse(render(samples, histograms)), at)
         if not any(page.gauges.get((contract.STEPS, ""), ())):
             return  # it loads, and what chips do meanwhile is not the program's work
         names = (one.labels.get("name", "") for one in samples if one.metric == contract.CHIP_INFO)
-        self.readings.append(Heard(tuple(names), page, tuple(histograms[0].counts)))
+        stepping = state.that_step(now)
+        reported = statistics.fmean(one.at for one in stepping) if stepping else now
+        if self.readings and reported <= self.readings[-1].at:
+            return  # another process has reported something
+        taken = self._taken(stepping, reported)
+        self.readings.append(Heard(tuple(names), page, tuple(histograms[0].counts), reported, taken))
         pages = [one.page for one in self.readings]
         if len(pages) <= _SPAN:
             return  # of its first steps there is no rate yet that could be seen to rise
@@ -169,6 +211,15 @@ class _Seen:
             self._window.append(sample)
             profile = self.profile()
             self.enough = profile.steadiness is Steadiness.STEADY and profile.covered >= 1.0
+
+    def _taken(self, stepping: Sequence[Report], at: float) -> float:
+        """Seconds that others had its cores, so far."""
+        before, self._cores = self._cores, core_times(self._program, stepping)
+        if not self.readings:
+            return 0.0
+        last = self.readings[-1]
+        since = 0.0 if before is None or self._cores is None else self._cores.taken_since(before)
+        return last.taken + min(since, _MOST_TAKEN * (at - last.at))
 
     def profile(self) -> Profile:
         """Of the newest readings."""

@@ -70,11 +70,11 @@ class RunComparison:
         span = f"{percent_of(ratio - sd)} to {percent_of(ratio + sd)}"
         match self.verdict:
             case Verdict.BETTER:
-                return f"better: {self.by} changed by {percent_of(ratio)} ({span})"
+                return f"better: {self.by} changed by {percent_of(ratio)} ({span}){self._moved(-1.0)}"
             case Verdict.SAME:
                 return f"no worse: {self.by} changed by {percent_of(ratio)} ({span}), {percent(TOLERATED)} is tolerated"
             case Verdict.WORSE:
-                return f"worse: {self.by} changed by {percent_of(ratio)} ({span}){self._moved()}"
+                return f"worse: {self.by} changed by {percent_of(ratio)} ({span}){self._moved(1.0)}"
             case Verdict.IDLE:
                 return "worse: the program did nothing"
         return f"not known: {self.by} changed by {percent_of(ratio)} ({span}): {self._more()}"
@@ -87,8 +87,8 @@ class RunComparison:
         needed = min(_MOST, max(times + 1, _FEWEST_PAIRS, math.ceil(wanted)))
         return f"measure {needed} times, in turns (--repeat {needed} --against)"
 
-    def _moved(self) -> str:
-        """The part of a step that has grown most, in time."""
+    def _moved(self, sign: float) -> str:
+        """The part of a step that has grown most in time, or with a sign of -1 has shrunk most."""
         was_in, now_in = self.baseline.model.precision, self.candidate.model.precision
         if was_in is not None and now_in is not None and was_in != now_in:
             return f"; it computes in {now_in}, and did in {was_in}"
@@ -97,13 +97,13 @@ class RunComparison:
         before, after = (
             {part: share / one.rate for part, share in one.shares.items()} for one in (self.baseline, self.candidate)
         )
-        grown = {part: after[part] - before[part] for part in before.keys() & after.keys()}
-        part = max(grown, key=lambda one: grown[one], default=None)
-        if part is None or grown[part] * self.baseline.rate < _MOVED:
+        moved = {part: sign * (after[part] - before[part]) for part in before.keys() & after.keys()}
+        part = max(moved, key=lambda one: moved[one], default=None)
+        if part is None or moved[part] * self.baseline.rate < _MOVED:
             return ""
         was, now = self.baseline.shares[part], self.candidate.shares[part]
         if percent(was) == percent(now):
-            return f"; {_PARTS[part]} takes longer"
+            return f"; {_PARTS[part]} takes {'longer' if sign > 0.0 else 'less'}"
         return f"; {_PARTS[part]} went from {percent(was)} to {percent(now)} of a step"
 
     def markdown(self) -> str:
@@ -117,6 +117,8 @@ class RunComparison:
             ("model FLOPs utilization", *(_or_none(one.flops_utilization) for one in both)),
             ("bottleneck", *(one.bottleneck for one in both)),
         ]
+        if any(one.taken_by_others for one in both):
+            rows.append(("others had its cores", *(_or_none(one.taken_by_others) for one in both)))
         for part, words in _PARTS.items():
             if any(part in one.shares for one in both):
                 rows.append((words, *(_or_none(one.shares.get(part)) for one in both)))

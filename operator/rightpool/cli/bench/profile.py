@@ -6,7 +6,7 @@ import math
 import platform
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -35,6 +35,18 @@ _WINDOWS: Final = 20
 _FEWEST: Final = 3
 _READINGS: Final = 3
 _PROCESSOR: Final = "CPU"
+_LEAST_LEFT: Final = 0.01
+# Shares of the time.
+_OF_TIME: Final = frozenset(
+    {
+        Measured.CHIP_BUSY,
+        Measured.SLOWEST_CHIP_BUSY,
+        Measured.INPUT_WAIT,
+        Measured.LEAST_INPUT_WAIT,
+        Measured.SAVING,
+        Measured.EXPOSED_COMMUNICATION,
+    }
+)
 _FINITE: Final = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", allow_inf_nan=False)
 _Share = Annotated[float, Field(ge=0.0, le=1.0)]
 _Amount = Annotated[float, Field(ge=0.0)]
@@ -65,7 +77,9 @@ class BenchProfile:
     unit: WorkUnit
     """What rates count."""
     rate: Annotated[float, Field(gt=0.0)]
-    """Units a second, over the measured time."""
+    """Units a second, over the measured time, less what others took of it."""
+    taken_by_others: _Share | None
+    """Of the measured time, in which it waited for cores that others had; None of a program that computes on GPUs."""
     windows: Annotated[tuple[_Amount, ...], Field(min_length=3)]
     """The same in equal parts of it, one after the other."""
     runs: Annotated[tuple[_Amount, ...], Field(min_length=1)]
@@ -83,8 +97,8 @@ class BenchProfile:
     lever: str
     """What helps; empty where nothing is known to."""
     shares: dict[str, _Share]
-    """Of a step, by what chips do in it: wait for `input`, in `saving`, for the `host`, in `communication`, or work on
-    the `chip`. Empty where they are not known."""
+    """Of a step, less that, by what chips do in it: wait for `input`, in `saving`, for the `host`, in `communication`,
+    or work on the `chip`. Empty where they are not known."""
     flops_utilization: _Share | None
     """Model FLOPs utilization."""
     memory_bytes: _Amount | None
@@ -117,17 +131,21 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
         short = f"{percent(profile.covered)} of {run.wanted:g} s"
         raise NothingSeen(f"the program ended with {short} measured: let it run longer, or lower --seconds")
     begin = (profile.newest or 0.0) - profile.covered * profile.window
-    unit, counted = _counted(run.readings, begin)
+    chip = _chip(run.readings[-1])
+    measured = [one for one in run.readings if one.page.at >= begin]
+    taken = _taken(measured) if chip is None else None
+    if taken is not None:
+        profile = _of_own_time(profile, taken)
+    unit, counted = _counted(measured, computes_here=chip is None)
     windows, length = _windows(counted)
     rate = (counted[-1][1] - counted[0][1]) / (counted[-1][0] - counted[0][0])
     if rate <= 0.0:
         raise NothingSeen("the program made no step in the measured time")
     catalog = load_catalog()
-    chip = _chip(run.readings[-1])
     key = _PROCESSOR if chip is None else catalog.by_device(chip)
     accelerator = None if key is None else catalog.get(key)
     diagnosis = None if accelerator is None else diagnose(profile, accelerator)
-    shares = decompose(profile)
+    shares = _shares(profile)
     joules = None
     if (power := profile.value(Measured.POWER)) is not None:
         joules = power * profile.chips / rate
@@ -142,6 +160,7 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
         chips=profile.chips,
         unit=unit,
         rate=rate,
+        taken_by_others=taken,
         windows=windows,
         runs=(rate,),
         session="",
@@ -150,15 +169,7 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
         bottleneck="Unknown" if diagnosis is None else diagnosis.bottleneck.value,
         finding="the catalog does not have the chip" if diagnosis is None else diagnosis.finding.text(),
         lever="" if diagnosis is None else diagnosis.finding.lever(),
-        shares={}
-        if shares is None
-        else {
-            **({} if shares.input is None else {"input": shares.input}),
-            "saving": shares.saving,
-            "host": shares.host,
-            "communication": shares.communication,
-            "chip": shares.chip,
-        },
+        shares=shares,
         flops_utilization=None if chip is None else _utilization(profile, accelerator, unit, rate),
         memory_bytes=profile.value(Measured.MEMORY_USED),
         joules_per_unit=joules,
@@ -168,13 +179,39 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
     )
 
 
-def _counted(readings: Sequence[Heard], begin: float) -> tuple[WorkUnit, list[tuple[float, float]]]:
-    """Units of work so far, by when they were read, in the measured time."""
-    pages = [one.page for one in readings if one.page.at >= begin]
+def _counted(measured: Sequence[Heard], *, computes_here: bool) -> tuple[WorkUnit, list[tuple[float, float]]]:
+    """Units of work so far, by when they were read. computes_here: on the processor, whose time others may take."""
+    times = [one.at - (one.taken if computes_here else 0.0) for one in measured]
+    pages = [one.page for one in measured]
     if all(contract.SAMPLES in page.counters for page in pages):
-        return WorkUnit.SAMPLES, [(page.at, page.counters[contract.SAMPLES]) for page in pages]
-    steps = [(page.at, math.fsum(page.gauges.get((contract.STEPS, ""), ()))) for page in pages]
-    return WorkUnit.STEPS, steps
+        return WorkUnit.SAMPLES, list(zip(times, (page.counters[contract.SAMPLES] for page in pages), strict=True))
+    steps = (math.fsum(page.gauges.get((contract.STEPS, ""), ())) for page in pages)
+    return WorkUnit.STEPS, list(zip(times, steps, strict=True))
+
+
+def _taken(measured: Sequence[Heard]) -> float:
+    """Share of the time in which others had the program's cores."""
+    return (measured[-1].taken - measured[0].taken) / (measured[-1].at - measured[0].at)
+
+
+def _of_own_time(profile: Profile, taken: float) -> Profile:
+    """With shares of the time that others did not take: the program did nothing in theirs."""
+    left = max(1.0 - taken, _LEAST_LEFT)
+    own = {
+        field: one._replace(**{name: min(1.0, getattr(one, name) / left) for name in ("value", "low", "high")})
+        for field, one in profile.readings.items()
+        if field in _OF_TIME
+    }
+    return replace(profile, readings={**profile.readings, **own})
+
+
+def _shares(profile: Profile) -> dict[str, float]:
+    """Empty where they are not known."""
+    found = decompose(profile)
+    if found is None:
+        return {}
+    parts = {"saving": found.saving, "host": found.host, "communication": found.communication, "chip": found.chip}
+    return parts if found.input is None else {"input": found.input, **parts}
 
 
 def _p99(readings: Sequence[Heard], begin: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Runs that take turns: a program several times, and another commit of it in between, so that both meet the same
+"""Runs in pairs: a program several times, and another commit of it beside it or in turns, so that both meet the same
 machine."""
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import TypeVar
+from typing import Final
 
 from rightpool.cli.bench.beside import beside
 from rightpool.cli.bench.profile import BenchProfile, bench_profile
 
-T = TypeVar("T")
+# Of NVIDIA, AMD, Google, AWS and Habana.
+_DEVICES: Final = ("nvidiactl", "dxg", "kfd", "accel*", "vfio/[0-9]*", "neuron*", "hl*")
 
 
 class RevisionProblem(Exception):
@@ -39,16 +40,26 @@ class Contender:
 def measured_in_turns(
     command: Sequence[str], name: str, seconds: float, repeat: int, contenders: Sequence[Contender]
 ) -> list[BenchProfile]:
-    """One profile for each contender, of all its runs. Every other round goes backwards, so that none is always the
-    first. Raises what `beside` and `bench_profile` raise."""
+    """One profile for each contender, of all its runs. Without accelerators those of a round run at once, since a core
+    is shared out fairly, and only then do they meet the same machine: what else runs there comes and goes faster than a
+    program starts. Accelerators have a program for themselves, and every other round goes backwards, so that none is
+    always the first. Raises what `beside` and `bench_profile` raise."""
     session = os.urandom(8).hex() if len(contenders) > 1 else ""
     runs: list[list[BenchProfile]] = [[] for _ in contenders]
+    places = range(len(contenders))
+    turns = [[place] for place in places] if has_accelerators() else [list(places)]
     for turn in range(repeat):
-        order = list(enumerate(contenders))
-        for number, one in order if turn % 2 == 0 else reversed(order):
-            found = bench_profile(asyncio.run(beside(command, seconds, one.folder)), name)
-            runs[number].append(found if one.commit is None else replace(found, commit=one.commit))
+        for at_once in turns if turn % 2 == 0 else reversed(turns):
+            seen = asyncio.run(beside(command, seconds, [contenders[place].folder for place in at_once]))
+            for place, one in zip(at_once, seen, strict=True):
+                commit, found = contenders[place].commit, bench_profile(one, name)
+                runs[place].append(found if commit is None else replace(found, commit=commit))
     return [merged(each, session) for each in runs]
+
+
+def has_accelerators() -> bool:
+    """Whether this machine has one, whether or not a program uses it."""
+    return any(True for name in _DEVICES for _ in Path("/dev").glob(name))
 
 
 def merged(runs: Sequence[BenchProfile], session: str) -> BenchProfile:
@@ -60,6 +71,7 @@ def merged(runs: Sequence[BenchProfile], session: str) -> BenchProfile:
         middle,
         at=runs[0].at,
         rate=statistics.fmean(run.rate for run in runs),
+        taken_by_others=_of_known([run.taken_by_others for run in runs], statistics.fmean),
         runs=tuple(run.rate for run in runs),
         session=session,
         windows=tuple(rate for run in runs for rate in run.windows),

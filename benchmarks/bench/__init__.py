@@ -1,0 +1,1 @@
+"""How well `rightpool bench` tells which commit made a program slower, and why."""
