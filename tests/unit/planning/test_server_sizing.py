@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
+from rightpool.api.status import PlaceSize
 from rightpool.planning.offers.rejection import RejectionReason
 from rightpool.planning.offers.servers.floor import floors, usual_peaks
 from rightpool.planning.offers.servers.sizing import (
@@ -55,9 +57,17 @@ def test_the_usual_peak_knows_its_own_day() -> None:
     assert usual_peaks(counts)[DAY // 2] == 1.0
 
 
-def test_as_few_replicas_hold_as_the_peak_needs() -> None:
+@cache
+def usual() -> PlaceSize:
+    """Over two days."""
     found = sized("a", LINE, daily(2), TARGET)
-    assert found is not None and why_not_held(found, TARGET) is None
+    assert found is not None
+    return found
+
+
+def test_as_few_replicas_hold_as_the_peak_needs() -> None:
+    found = usual()
+    assert why_not_held(found, TARGET) is None
     assert 0.6 * LINE.capacity < found.servable < LINE.capacity
     assert found.replicas == math.ceil(usual_peaks(daily(2)).max() / found.servable)
     assert found.probability >= 0.9
@@ -67,27 +77,25 @@ def test_as_few_replicas_hold_as_the_peak_needs() -> None:
 
 
 def test_headroom_and_doubt_cost_replicas() -> None:
-    usual = sized("a", LINE, daily(2), TARGET)
     roomy = sized("a", LINE, daily(2), replace(TARGET, headroom=1.5))
     vague = sized("a", replace(LINE, doubt=(0.04, 0.04, 0.0)), daily(2), TARGET)
-    assert usual is not None and roomy is not None and vague is not None
-    assert roomy.replicas >= math.floor(1.4 * usual.replicas)
-    assert vague.servable < usual.servable
+    assert roomy is not None and vague is not None
+    assert roomy.replicas >= math.floor(1.4 * usual().replicas)
+    assert vague.servable < usual().servable
 
 
 def test_what_can_not_be_held_says_why() -> None:
-    counts = daily(1)
-    assert sized("a", LINE, counts[:100], TARGET) is None
+    assert sized("a", LINE, daily(1)[:100], TARGET) is None
     assert sized("a", LINE, np.full(DAY, np.nan), TARGET) is None
-    assert _reason(counts, replace(TARGET, limit=0.010)) is RejectionReason.TOO_SLOW_ALONE
-    assert _reason(counts, replace(TARGET, most=2)) is RejectionReason.LATENCY_NOT_HELD
-    assert _reason(counts, line=replace(LINE, seen=2.0)) is RejectionReason.LOAD_EXTRAPOLATED
+    shorter = replace(TARGET, limit=0.010)
+    slow = sized("a", LINE, daily(1), shorter)
+    assert slow is not None and _reason(slow, shorter) is RejectionReason.TOO_SLOW_ALONE
+    assert _reason(usual(), replace(TARGET, most=2)) is RejectionReason.LATENCY_NOT_HELD
+    assert _reason(replace(usual(), seen=2.0)) is RejectionReason.LOAD_EXTRAPOLATED
 
 
-def _reason(counts: Floats, target: LatencyTarget = TARGET, line: LoadLine = LINE) -> RejectionReason | None:
-    found = sized("a", line, counts, target)
-    assert found is not None
-    why = why_not_held(found, target)
+def _reason(size: PlaceSize, target: LatencyTarget = TARGET) -> RejectionReason | None:
+    why = why_not_held(size, target)
     return None if why is None else why.reason
 
 

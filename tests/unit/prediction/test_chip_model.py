@@ -251,13 +251,15 @@ def test_the_fit_maximises_the_reference() -> None:
     evidence = Evidence.of([SourcedComparison(f"s{n % 2}", one) for n, one in enumerate(made)], SCALES)
     spread = Spreads.of(evidence, SCALES).rows
     usual = Scales(*[0.1] * 16, fleets=0.3)
+    with jax.enable_x64(True):  # not for the whole process, in which other tests use JAX
+        value = loss(evidence, spread)
+        least = float(value(np.log(np.array(astuple(usual)[:-1]))))
     for other in (SCALES, Scales(*[0.2] * 16, fleets=0.3)):
         logs = np.log(np.array(astuple(other)[:-1]))
         penalty = 0.5 * float((((logs - math.log(0.1)) / 1.0) ** 2).sum())
         reference = -(log_likelihood(evidence, other, spread) - log_likelihood(evidence, usual, spread)) + penalty
-        with jax.enable_x64(True):  # not for the whole process, in which other tests use JAX
-            value = loss(evidence, spread)
-            difference = float(value(logs)) - float(value(np.log(np.array(astuple(usual)[:-1]))))
+        with jax.enable_x64(True):
+            difference = float(value(logs)) - least
         assert difference == pytest.approx(reference, abs=1e-6)
 
 
