@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-SIZE, BATCH = 64, 256
+SIZE, BATCH = 64, 1024
 PAUSE = 0.05  # seconds: that it is little to do leaves the machine to others
 SAVE_EVERY = 7.0  # a save counts that stays the newest for some seconds
 
