@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from rightpool.api.kubernetes import JOBS, Resource
-from rightpool.api.placement import Placement
+from rightpool.api.kubernetes import JOBS
 from rightpool.api.revision import Revision
 from rightpool.api.units import unix_time_of
 from rightpool.api.workload import JobWorkload
@@ -16,7 +15,16 @@ from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, condition_is_true, condition_of
+from rightpool.workloads.kinds.kind import (
+    Adoptable,
+    ChildState,
+    Failures,
+    Kind,
+    Unable,
+    condition_is_true,
+    condition_of,
+    message_of,
+)
 from rightpool.workloads.metadata import as_new, child_metadata, controller_reference
 from rightpool.workloads.names import check_names, child_name, service_name
 from rightpool.workloads.owner import Owner
@@ -40,7 +48,7 @@ _COUNTS: Final = ("/spec/completions", "/spec/parallelism")
 _INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
 
-class AdoptedJobs:
+class AdoptedJobs(Adoptable[JobWorkload]):
     """Jobs that somebody else has made."""
 
     queues: Final = True
@@ -109,16 +117,9 @@ class AdoptedJobs:
         """See Adoptable."""
         return JOB.owner_of(pod, name) == uid
 
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """See Adoptable."""
-        return dict([self.members(body)])
-
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """See Adoptable."""
         return _SET
-
-    def jobs(self, body: Mapping[str, Any]) -> None:
-        """See Adoptable."""
 
     def shaped(self, pointer: str, value: Any) -> bool:
         """See Adoptable."""
@@ -127,13 +128,12 @@ class AdoptedJobs:
         return template_shaped(pointer, value)
 
 
-class JobKind:
+class JobKind(Kind[JobWorkload]):
     """Training and other work that ends."""
 
     field: Final = "job"
     resource: Final = JOBS
     optional: Final = False
-    companion: Final = None
     adoption: Final = AdoptedJobs()
 
     def pod_sets(self, workload: JobWorkload) -> tuple[PodSet, ...]:
@@ -153,9 +153,6 @@ class JobKind:
         """Most Jobs have a single pod, and each Service costs the cluster's DNS and every node that watches
         Services."""
         return _hosts(child, replicas) if replicas > 1 else None
-
-    def front(self, owner: Owner, workload: JobWorkload, answer: Collection[int]) -> None:
-        """See Kind."""
 
     def build(
         self,
@@ -206,10 +203,6 @@ class JobKind:
             "spec": spec,
         }
 
-    def made_of(self, body: Mapping[str, Any]) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
-        """Kubernetes makes the pods right away."""
-        return ()
-
     def observe(self, body: Mapping[str, Any]) -> ChildState:
         """Read the Job's conditions. Kubernetes removes startTime when the Job is suspended, and sets it again."""
         spec, status = body.get("spec") or {}, body.get("status") or {}
@@ -221,7 +214,7 @@ class JobKind:
             suspended=bool(spec.get("suspend")),
             succeeded=succeeded,
             failed=failed is not None,
-            failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
+            failure=message_of(failed),
             started_at=unix_time_of(status.get("startTime")),
             ending=decided and not succeeded and failed is None,
             expires=spec.get("ttlSecondsAfterFinished") is not None,
@@ -233,10 +226,6 @@ class JobKind:
             ),
             role=_role(spec),
         )
-
-    def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
-        """The fields that suspend or resume a Job; its parallelism does not change."""
-        return {"spec": {"suspend": suspend}}
 
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""

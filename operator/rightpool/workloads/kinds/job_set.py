@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from math import gcd
 from typing import Any, Final
 
 from rightpool.api.job_set import JobSetWorkload, jobs_of, pods_of
 from rightpool.api.kubernetes import JOBS, Resource
-from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.units import unix_time_of
 from rightpool.contract import LABEL_ROLE
@@ -18,8 +17,18 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.jobs_of_set import ROLE, JobsOfSet
-from rightpool.workloads.kinds.kind import ChildState, Failures, Unable, condition_of, resumed_at
-from rightpool.workloads.metadata import as_new, child_metadata
+from rightpool.workloads.kinds.kind import (
+    A,
+    Adoptable,
+    ChildState,
+    Failures,
+    Kind,
+    Unable,
+    condition_of,
+    message_of,
+    resumed_at,
+)
+from rightpool.workloads.metadata import child_metadata
 from rightpool.workloads.names import check_names, child_name
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.placed import chips_in, place_template, template_settings, template_shaped
@@ -38,7 +47,23 @@ _INDEX_OF_POD: Final = "metadata.annotations['batch.kubernetes.io/job-completion
 _INDEX_OF_JOB: Final = "metadata.annotations['jobset.sigs.k8s.io/job-index']"
 
 
-class AdoptedJobSets:
+class OfJobSet(Adoptable[A]):
+    """Objects whose pods a JobSet of their name makes."""
+
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """See Adoptable."""
+        return dict([self.members(body), (ROLE, role)])
+
+    def role_of(self, pod: Mapping[str, Any]) -> str:
+        """See Adoptable."""
+        return str((pod.get("labels") or {}).get(ROLE, ""))
+
+    def jobs(self, body: Mapping[str, Any]) -> JobsOfSet:
+        """See Adoptable."""
+        return JobsOfSet(JOB_SETS, str(body["metadata"]["name"]), self.members(body))
+
+
+class AdoptedJobSets(OfJobSet[JobSetWorkload]):
     """JobSets that somebody else has made."""
 
     queues: Final = True
@@ -68,10 +93,6 @@ class AdoptedJobSets:
         place_template(template, ref, pool, affinity=False)
         return changed
 
-    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Adoptable."""
-        return as_new(body)
-
     def adopted(self, body: Mapping[str, Any]) -> JobSetWorkload:
         """See Adoptable. Of several roles with chips the one trains that has most of them."""
         spec = normalised(body.get("spec") or {})
@@ -94,30 +115,17 @@ class AdoptedJobSets:
         """See Adoptable."""
         return JOB_SET.owner_of(pod, name) == uid
 
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """See Adoptable."""
-        return dict([self.members(body), (ROLE, role)])
-
-    def role_of(self, pod: Mapping[str, Any]) -> str:
-        """See Adoptable."""
-        return str((pod.get("labels") or {}).get(ROLE, ""))
-
-    def jobs(self, body: Mapping[str, Any]) -> JobsOfSet:
-        """See Adoptable."""
-        return JobsOfSet(JOB_SETS, str(body["metadata"]["name"]), self.members(body))
-
     def shaped(self, pointer: str, value: Any) -> bool:
         """See Adoptable."""
         return template_shaped(pointer, value)
 
 
-class JobSetKind:
+class JobSetKind(Kind[JobSetWorkload]):
     """Training of several roles. JobSet's controller makes a Job for each, and the Service of their names."""
 
     field: Final = "jobSet"
     resource: Final = JOB_SETS
     optional: Final = True
-    companion: Final = None
     adoption: Final = AdoptedJobSets()
 
     def pod_sets(self, workload: JobSetWorkload) -> tuple[PodSet, ...]:
@@ -146,13 +154,6 @@ class JobSetKind:
         """See Kind."""
         seconds = workload.template.get("ttlSecondsAfterFinished")
         return seconds if isinstance(seconds, int) else None
-
-    def hosts(self, workload: JobSetWorkload, child: str, replicas: int) -> Hosts | None:
-        """JobSet makes the Service."""
-        return None
-
-    def front(self, owner: Owner, workload: JobSetWorkload, answer: Collection[int]) -> None:
-        """See Kind."""
 
     def build(
         self,
@@ -210,7 +211,7 @@ class JobSetKind:
             suspended=bool(spec.get("suspend")),
             succeeded=condition_of(conditions, "Completed") is not None,
             failed=failed is not None,
-            failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
+            failure=message_of(failed),
             started_at=unix_time_of(resumed_at(about, spec, conditions)),
             expires=spec.get("ttlSecondsAfterFinished") is not None,
             failures=Failures(
@@ -221,10 +222,6 @@ class JobSetKind:
             ),
             role=sys.intern(labels.get(LABEL_ROLE, "")),
         )
-
-    def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
-        """The field that suspends or resumes a JobSet."""
-        return {"spec": {"suspend": suspend}}
 
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. An apply names all fields that it has set before."""

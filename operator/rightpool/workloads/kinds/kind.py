@@ -17,6 +17,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.jobs_of_set import JobsOfSet
+from rightpool.workloads.metadata import as_new
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.rendezvous import Hosts
@@ -150,7 +151,7 @@ class Adoptable(Protocol[A]):
 
     def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The manifest of a new object like this one, of the same name."""
-        ...
+        return as_new(body)
 
     def adopted(self, body: Mapping[str, Any]) -> A:
         """The workload that an object of this kind is which somebody else has made: how many pods it asks for, with how
@@ -172,7 +173,7 @@ class Adoptable(Protocol[A]):
 
     def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
         """The labels that the pods of this object have which train, and no others: the set of that name."""
-        ...
+        return dict([self.members(body)])
 
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """The pod set that a pod with this metadata is of, by labels of the kind's own controllers."""
@@ -180,7 +181,7 @@ class Adoptable(Protocol[A]):
 
     def jobs(self, body: Mapping[str, Any]) -> JobsOfSet | None:
         """The Jobs that JobSet's controller makes of this object; None where it makes none."""
-        ...
+        return None
 
     def shaped(self, pointer: str, value: Any) -> bool:
         """Whether a value of one of `settings` is of the type that the API server takes there."""
@@ -188,7 +189,7 @@ class Adoptable(Protocol[A]):
 
 
 class Kind(Protocol[W]):
-    """One kind of child, of a workload of its own schema."""
+    """One kind of child, of a workload of its own schema. Members that most kinds have in common are written here."""
 
     @property
     def field(self) -> str:
@@ -208,7 +209,7 @@ class Kind(Protocol[W]):
     @property
     def companion(self) -> Companion | None:
         """Of what its children need beside them; None where a child says all itself."""
-        ...
+        return None
 
     @property
     def adoption(self) -> Adoptable[W] | None:
@@ -225,19 +226,19 @@ class Kind(Protocol[W]):
 
     def lifetime(self, workload: W) -> int | None:
         """Seconds after its end when Kubernetes is to delete the child; None: it is kept."""
-        ...
+        return None
 
     def hosts(self, workload: W, child: str, replicas: int) -> Hosts | None:
         """The names of the pods of this child under a Service that the operator makes before they start.
 
         None where there is none to be made: for a single pod, and where the kind's own controller makes one.
         """
-        ...
+        return None
 
     def front(self, owner: Owner, workload: W, answer: Collection[int]) -> dict[str, Any] | None:
         """The Service at which requests come in, and go to the Revisions with these numbers; None of a kind that
         answers none."""
-        ...
+        return None
 
     def build(
         self,
@@ -261,7 +262,7 @@ class Kind(Protocol[W]):
 
         The API server may refuse them for what it does not look at in the child, and only an Event would say so.
         """
-        ...
+        return ()
 
     def observe(self, body: Mapping[str, Any]) -> ChildState:
         """Read the state of an object of this kind."""
@@ -269,7 +270,7 @@ class Kind(Protocol[W]):
 
     def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
         """The fields that, applied to an existing child of this unit, stop its pods or start those of `placement`."""
-        ...
+        return {"spec": {"suspend": suspend}}
 
     def expiry(self, seconds: int) -> dict[str, Any]:
         """The fields that, applied to a child that has ended, have Kubernetes delete it after so many seconds."""
@@ -296,6 +297,13 @@ def adoption_of(kind: Kind[W]) -> Adoptable[W]:
 def condition_of(conditions: Iterable[Mapping[str, Any]], kind: str, status: str = "True") -> Mapping[str, Any] | None:
     """The condition of an object of Kubernetes, if it has this status."""
     return next((c for c in conditions if c.get("type") == kind and c.get("status") == status), None)
+
+
+def message_of(condition: Mapping[str, Any] | None) -> str | None:
+    """What a condition says; None without one."""
+    if condition is None:
+        return None
+    return f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
 
 
 def condition_is_true(conditions: Iterable[Mapping[str, Any]], kind: str) -> bool:

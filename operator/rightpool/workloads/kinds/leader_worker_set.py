@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rightpool.api.kubernetes import Resource
@@ -16,9 +16,9 @@ from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, condition_of
+from rightpool.workloads.kinds.kind import Adoptable, ChildState, Kind, condition_of
 from rightpool.workloads.kinds.server import DEPLOYMENTS
-from rightpool.workloads.metadata import as_new, child_metadata, controller_reference
+from rightpool.workloads.metadata import child_metadata, controller_reference
 from rightpool.workloads.names import LABEL_OWNER, check_names, child_name
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.placed import (
@@ -31,7 +31,7 @@ from rightpool.workloads.placed import (
 )
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
-from rightpool.workloads.rendezvous import Hosts, rendezvous_env
+from rightpool.workloads.rendezvous import rendezvous_env
 from rightpool.workloads.resources import take_chips
 from rightpool.workloads.template import (
     InvalidTemplate,
@@ -53,7 +53,7 @@ _LEADER: Final = "$(LWS_LEADER_ADDRESS)"
 _INDEX: Final = "metadata.labels['leaderworkerset.sigs.k8s.io/worker-index']"
 
 
-class AdoptedLeaderWorkerSets:
+class AdoptedLeaderWorkerSets(Adoptable[LeaderWorkerSetWorkload]):
     """LeaderWorkerSets that somebody else has made."""
 
     queues: Final = False
@@ -84,10 +84,6 @@ class AdoptedLeaderWorkerSets:
             place_template(template, ref, pool, affinity=True)
         return changed
 
-    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Adoptable."""
-        return as_new(body)
-
     def adopted(self, body: Mapping[str, Any]) -> LeaderWorkerSetWorkload:
         """See Adoptable."""
         spec = normalised(body.get("spec") or {})
@@ -109,16 +105,9 @@ class AdoptedLeaderWorkerSets:
         """See Adoptable. No label has its uid."""
         return _is_of(pod, name)
 
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """See Adoptable."""
-        return dict([self.members(body)])
-
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """See Adoptable."""
         return _SET
-
-    def jobs(self, body: Mapping[str, Any]) -> None:
-        """See Adoptable."""
 
     def shaped(self, pointer: str, value: Any) -> bool:
         """See Adoptable."""
@@ -127,14 +116,13 @@ class AdoptedLeaderWorkerSets:
         return template_shaped(pointer, value)
 
 
-class LeaderWorkerSetKind:
+class LeaderWorkerSetKind(Kind[LeaderWorkerSetWorkload]):
     """Groups of pods without an end, each of which is started anew as a whole. The controller of LeaderWorkerSet makes
     StatefulSets of them, and the Service of their names."""
 
     field: Final = "leaderWorkerSet"
     resource: Final = LEADER_WORKER_SETS
     optional: Final = True
-    companion: Final = None
     adoption: Final = AdoptedLeaderWorkerSets()
 
     def pod_sets(self, workload: LeaderWorkerSetWorkload) -> tuple[PodSet, ...]:
@@ -152,16 +140,6 @@ class LeaderWorkerSetKind:
             raise InvalidTemplate("template can't be laid over leaders with a template of their own: remove either")
         _group(spec)["workerTemplate"] = template
         return LeaderWorkerSetWorkload.model_validate({**workload.to_dict(), "template": spec})
-
-    def lifetime(self, workload: LeaderWorkerSetWorkload) -> None:
-        """See Kind. It has no end."""
-
-    def hosts(self, workload: LeaderWorkerSetWorkload, child: str, replicas: int) -> Hosts | None:
-        """The controller of LeaderWorkerSet makes the Service."""
-        return None
-
-    def front(self, owner: Owner, workload: LeaderWorkerSetWorkload, answer: Collection[int]) -> None:
-        """See Kind."""
 
     def build(
         self,

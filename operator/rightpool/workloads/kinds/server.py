@@ -16,13 +16,12 @@ from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
 from rightpool.workloads.front import SERVES, build_front
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, condition_of
+from rightpool.workloads.kinds.kind import ChildState, Kind, condition_of
 from rightpool.workloads.metadata import child_metadata, controller_reference
 from rightpool.workloads.names import LABEL_OWNER
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
-from rightpool.workloads.rendezvous import Hosts
 from rightpool.workloads.template import (
     InvalidTemplate,
     chip_container_of,
@@ -41,13 +40,12 @@ _HASH: Final = (
 _METRICS: Final = "metrics"  # the name of the port whose page is read
 
 
-class ServerKind:
+class ServerKind(Kind[ServerWorkload]):
     """Answers requests, for ever."""
 
     field: Final = "server"
     resource: Final = DEPLOYMENTS
     optional: Final = False
-    companion: Final = None
     adoption: Final = None
 
     def pod_sets(self, workload: ServerWorkload) -> tuple[PodSet, ...]:
@@ -60,13 +58,6 @@ class ServerKind:
     def with_template(self, workload: ServerWorkload, template: Mapping[str, Any]) -> ServerWorkload:
         """See Kind."""
         return workload.model_copy(update={"template": template})
-
-    def lifetime(self, workload: ServerWorkload) -> None:
-        """See Kind. It has no end."""
-
-    def hosts(self, workload: ServerWorkload, child: str, replicas: int) -> Hosts | None:
-        """Replicas need not find each other."""
-        return None
 
     def front(self, owner: Owner, workload: ServerWorkload, answer: Collection[int]) -> dict[str, Any]:
         """See Kind."""
@@ -103,10 +94,6 @@ class ServerKind:
                 "template": template,
             },
         }
-
-    def made_of(self, body: Mapping[str, Any]) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
-        """The Deployment's own schema judges the pods."""
-        return ()
 
     def observe(self, body: Mapping[str, Any]) -> ChildState:
         """By its spec and whether it is available. It never ends."""

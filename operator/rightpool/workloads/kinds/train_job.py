@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from rightpool.api.kubernetes import Resource
-from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.api.train_job import TrainJobWorkload
 from rightpool.api.units import unix_time_of
@@ -17,10 +16,9 @@ from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.jobs_of_set import ROLE, JobsOfSet
-from rightpool.workloads.kinds.job_set import JOB_SETS
-from rightpool.workloads.kinds.kind import ChildState, Unable, condition_of, resumed_at
-from rightpool.workloads.metadata import as_new, child_metadata
+from rightpool.workloads.kinds.job_set import OfJobSet
+from rightpool.workloads.kinds.kind import ChildState, Kind, Unable, condition_of, message_of, resumed_at
+from rightpool.workloads.metadata import child_metadata
 from rightpool.workloads.names import LABEL_OWNER, check_names, child_name, object_labels
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.placed import texts
@@ -104,7 +102,7 @@ class TrainingRuntimes:
         return {**manifest, "spec": {**manifest["spec"], "runtimeRef": workload.template["runtimeRef"]}}
 
 
-class AdoptedTrainJobs:
+class AdoptedTrainJobs(OfJobSet[TrainJobWorkload]):
     """TrainJobs that somebody else has made. What they say themselves is read, and not their runtime."""
 
     queues: Final = True
@@ -144,10 +142,6 @@ class AdoptedTrainJobs:
         changed["spec"]["runtimePatches"] = [*theirs, ours]
         return changed
 
-    def anew(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """See Adoptable."""
-        return as_new(body)
-
     def adopted(self, body: Mapping[str, Any]) -> TrainJobWorkload:
         """See Adoptable."""
         spec = normalised(body.get("spec") or {})
@@ -168,18 +162,6 @@ class AdoptedTrainJobs:
         """See Adoptable. No label has its uid."""
         return bool((pod.get("labels") or {}).get(_JOB_SET) == name)
 
-    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """See Adoptable."""
-        return dict([self.members(body), (ROLE, role)])
-
-    def role_of(self, pod: Mapping[str, Any]) -> str:
-        """See Adoptable."""
-        return str((pod.get("labels") or {}).get(ROLE, ""))
-
-    def jobs(self, body: Mapping[str, Any]) -> JobsOfSet:
-        """See Adoptable."""
-        return JobsOfSet(JOB_SETS, str(body["metadata"]["name"]), self.members(body))
-
     def shaped(self, pointer: str, value: Any) -> bool:
         """See Adoptable."""
         if pointer == _PATCHES:
@@ -187,7 +169,7 @@ class AdoptedTrainJobs:
         return texts(value)
 
 
-class TrainJobKind:
+class TrainJobKind(Kind[Any]):
     """Training by Trainer, which makes a JobSet of the TrainJob and its runtime."""
 
     field: Final = "trainJob"
@@ -215,17 +197,6 @@ class TrainJobKind:
             "template can't be laid over a TrainJob, whose pods are its runtime's: remove the variant"
         )
 
-    def lifetime(self, workload: TrainJobWorkload) -> int | None:
-        """See Kind. Trainer has no such field."""
-        return None
-
-    def hosts(self, workload: TrainJobWorkload, child: str, replicas: int) -> Hosts | None:
-        """JobSet makes the Service."""
-        return None
-
-    def front(self, owner: Owner, workload: TrainJobWorkload, answer: Collection[int]) -> None:
-        """See Kind."""
-
     def build(
         self,
         owner: Owner,
@@ -252,10 +223,6 @@ class TrainJobKind:
         spec["suspend"] = suspend or queue_name is not None
         return {"apiVersion": TRAIN_JOBS.api_version, "kind": TRAIN_JOBS.kind, "metadata": metadata, "spec": spec}
 
-    def made_of(self, body: Mapping[str, Any]) -> tuple[tuple[Resource, Mapping[str, Any]], ...]:
-        """Trainer's schema of the runtime judges the pods."""
-        return ()
-
     def observe(self, body: Mapping[str, Any]) -> ChildState:
         """Read the TrainJob's conditions, which Trainer copies from its JobSet."""
         about, spec, status = (body.get(part) or {} for part in ("metadata", "spec", "status"))
@@ -265,16 +232,12 @@ class TrainJobKind:
             suspended=bool(spec.get("suspend")),
             succeeded=condition_of(conditions, "Complete") is not None,
             failed=failed is not None,
-            failure=None if failed is None else f"{failed.get('reason', '')}: {failed.get('message', '')}".strip(": "),
+            failure=message_of(failed),
             started_at=unix_time_of(resumed_at(about, spec, conditions)),
             role=sys.intern(labels.get(LABEL_ROLE, "")),
             members=sys.intern(labels.get(LABEL_OWNER, "")),
             stopping=any(int(one.get("active") or 0) for one in status.get("jobsStatus") or ()),
         )
-
-    def suspension(self, suspend: bool, placement: Placement, unit: int) -> dict[str, Any]:
-        """The field that suspends or resumes a TrainJob."""
-        return {"spec": {"suspend": suspend}}
 
     def expiry(self, seconds: int) -> dict[str, Any]:
         """See Kind. Trainer has no such field."""

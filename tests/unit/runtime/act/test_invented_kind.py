@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +39,7 @@ from rightpool.reporting.conditions.health import completed, failed
 from rightpool.reporting.conditions.placed import placed
 from rightpool.runtime.observe.relist import Relister
 from rightpool.workloads.injection import Injection
-from rightpool.workloads.kinds.kind import ChildState, Failures
+from rightpool.workloads.kinds.kind import ChildState, Failures, Kind
 from rightpool.workloads.kinds.registry import KINDS, naming_of
 from rightpool.workloads.metadata import as_new, child_metadata
 from rightpool.workloads.names import ANNOTATION_HELD, child_name
@@ -112,14 +112,13 @@ class AdoptedWidgets:
         return template_shaped(pointer, value)
 
 
-class WidgetKind:
+class WidgetKind(Kind[Widget]):
     """Suspended is 0 workers; ended is a phase; its pods are those of Jobs that it makes, and have its name and uid in
     labels, as those of a JobSet have. It makes a Service itself."""
 
     field = "widget"
     resource = WIDGETS
     optional = True
-    companion = None
     adoption = AdoptedWidgets()
 
     def pod_sets(self, workload: Widget) -> tuple[PodSet, ...]:
@@ -131,12 +130,6 @@ class WidgetKind:
 
     def lifetime(self, workload: Widget) -> int | None:
         return workload.keep
-
-    def hosts(self, workload: Widget, child: str, replicas: int) -> Hosts | None:
-        return None
-
-    def front(self, owner: Owner, workload: Widget, answer: Collection[int]) -> None:
-        return None
 
     def build(
         self,
