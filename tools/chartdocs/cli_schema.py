@@ -36,6 +36,7 @@ from rightpool.profiles.sample import Quality
 from rightpool.simulation.fleet_figures import FIGURES
 from tools.chartdocs.comparison_schema import COMPARISON
 from tools.chartdocs.json_schema import Schema, list_of, object_of, one_of, or_null
+from tools.chartdocs.moves_schema import fleet_moves
 
 _TEXT: Final[Schema] = {"type": "string"}
 _TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
@@ -376,6 +377,7 @@ def kinds() -> dict[str, Schema]:
             ),
             potentialSavingsPerHour=_NUMBER,
         ),
+        _document("FleetMoveList", asOf=_TIME, notes=_TEXTS, **fleet_moves(_PLACE)),
         _document(
             "History",
             asOf=_TIME,

@@ -138,10 +138,12 @@ def no_jobs_text(namespace: str | None) -> str:
     return f"there are no ProfiledJobs in {where}"
 
 
-def add_job_argument(parser: argparse.ArgumentParser, default: str = "") -> None:
-    """The ProfiledJob that a command is about. default: what it is about without one; empty where one is needed."""
+def add_job_argument(parser: argparse.ArgumentParser, default: str = "", *, several: bool = False) -> None:
+    """The ProfiledJob that a command is about. default: what it is about without one; empty where one is needed.
+    several: it may be about many, or none."""
     text = "a ProfiledJob: NAME, NAMESPACE/NAME or pj/NAME"
-    parser.add_argument("name", nargs="?" if default else None, help=f"{text}; default: {default}" if default else text)
+    number = "*" if several else "?" if default else None
+    parser.add_argument("name", nargs=number, help=f"{text}; default: {default}" if default else text)
 
 
 def job_key(text: str, namespace: str) -> JobKey:

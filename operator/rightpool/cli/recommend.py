@@ -11,6 +11,8 @@ With `-o json` or `-o yaml`, one object:
                        not done, null where it is about to be; dollars, null where unknown
     potentialSavingsPerHour
                        the sum
+
+With `--fleet` it is what the plan would do over all jobs, as cli/fleet_moves.py has it.
 """
 
 from __future__ import annotations
@@ -45,6 +47,11 @@ OFFER_COLUMNS: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fleet",
+        action="store_true",
+        help="what the plan would do over all jobs, were all of it approved, in the order in which it can be done",
+    )
     add_everywhere_argument(parser)
     add_connection_arguments(parser)
 
@@ -53,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit status: 0 listed, 1 not possible."""
 
     def work(connection: Connection) -> None:
+        if arguments.fleet:
+            _fleet(connection, arguments)
+            return
         namespace = None if arguments.all_namespaces else connection.namespace
         now = time.time()
         jobs = stored_jobs(connection.client, namespace)
@@ -69,6 +79,22 @@ def run(arguments: argparse.Namespace) -> int:
             print_document(offers_document(offers, now, () if quiet is None else (quiet,)), arguments.output)
 
     return carry_out(arguments, "recommend", work)
+
+
+def _fleet(connection: Connection, arguments: argparse.Namespace) -> None:
+    # Planning is loaded where it is asked for.
+    from rightpool.cli.fleet_moves import fleet_moves, moves_document, print_moves
+    from rightpool.cli.view import ClusterView
+
+    now = time.time()
+    found = fleet_moves(ClusterView(connection.client, connection.namespace, arguments.operator_namespace), now)
+    quiet = no_leader_text(connection.client, arguments.operator_namespace, now)
+    if arguments.output == "table":
+        page = Page()
+        print_moves(page, found)
+        page.remark(quiet)
+    else:
+        print_document(moves_document(found, now, () if quiet is None else (quiet,)), arguments.output)
 
 
 def ranked_offers(jobs: Iterable[StoredJob]) -> Offers:

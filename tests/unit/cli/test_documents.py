@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator, ValidationError
 import rightpool.cli
 from rightpool.cli import explain, history, job_table, pools, recommend, report
 from rightpool.cli.calibrate import command as calibrate
+from rightpool.cli.fleet_moves import fleet_moves, moves_document
 from rightpool.cli.simulate.report import simulation_document
 from rightpool.cli.simulate.runs import Played, Simulated
 from rightpool.cluster.resources import PROFILED_JOBS
@@ -25,6 +26,7 @@ from tests.unit.cli.cluster import NOW, FakeClient, job, moment, running_status,
 from tests.unit.cli.test_advise import advice
 from tests.unit.cli.test_compare import compared
 from tests.unit.cli.test_explain import KEY, _entry, with_job
+from tests.unit.cli.test_fleet_moves import chained
 from tests.unit.cli.test_report import SINCE, books
 from tests.unit.cli.test_top import fleet, recommended, with_targets
 from tests.unit.hardware.test_measurement import CATALOG, H100, read
@@ -126,6 +128,7 @@ DOCUMENTS: dict[str, Body] = {
     "pools": pools.document(view_of(two_pools()).fleet(), NOW),
     "pools --accelerators": pools.accelerators_document(load_catalog()),
     "recommend": offers(),
+    "recommend --fleet": moves_document(fleet_moves(view_of(chained()), NOW), NOW),
     "history": entries(),
     "calibrate": calibrated(),
     "compare": compared(),

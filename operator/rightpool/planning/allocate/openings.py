@@ -66,10 +66,21 @@ class Openings:
         other._counts, other._pods = {}, {}
         return other
 
+    @property
+    def nodes(self) -> tuple[OpenNode, ...]:
+        """The nodes that are there and have free chips, by name."""
+        named = sorted((name, free) for name, free in self._free.items() if free)
+        return tuple(OpenNode(name, free, self._kinds[self._kind[name]][0]) for name, free in named)
+
+    @property
+    def growable(self) -> int:
+        """Chips of nodes that can still be added."""
+        return self._fresh * self.unit
+
     def free(self) -> dict[str, int]:
         """Free chips by node; those of nodes that can be added under `+`."""
         found = {name: chips for name, chips in self._free.items() if chips}
-        return found | {"+": self._fresh * self.unit} if self._fresh else found
+        return found | {"+": self.growable} if self._fresh else found
 
     def pods(self, each: int, needs: NodeNeeds = NO_NEEDS, extra: Mapping[str, int] | None = None) -> int:
         """How many pods of `each` chips find room. extra: chips by node that are the asker's own."""

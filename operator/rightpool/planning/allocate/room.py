@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rightpool.api.migration import Migration, Phase
@@ -224,6 +225,37 @@ class Room:
             return promised
         _add(held, promised)
         return held
+
+
+def after_moves(
+    pools: Mapping[str, Pool], moves: Iterable[tuple[Job, Placement]]
+) -> tuple[dict[str, Pool], dict[JobKey, dict[str, int]]]:
+    """The pools once these jobs are where they go and nothing is held for their way back; and what each has there, by
+    node."""
+    moves = [(job, place) for job, place in moves if place.pool in pools]
+    openings = {name: Openings(pool) for name, pool in pools.items()}
+    touched: set[str] = {place.pool for _, place in moves}
+    for job, _ in moves:
+        for name, there in openings.items():
+            held = _held(job, name, there)
+            if held:
+                there.give(held)
+                touched.add(name)
+    has = {}
+    for job, place in sorted(moves, key=lambda one: _order(*one)):
+        pods, each = _in_units(pools[place.pool], place)
+        has[job.key] = openings[place.pool].take(pods, each, _needs(job, pools[place.pool]))
+    return {name: _with_room(pool, openings[name]) if name in touched else pool for name, pool in pools.items()}, has
+
+
+def _with_room(pool: Pool, openings: Openings) -> Pool:
+    nodes = openings.nodes
+    shapes = dict.fromkeys(pool.shapes, 0)
+    for node in nodes:
+        if node.shape is not None:
+            shapes[node.shape] = shapes.get(node.shape, 0) + node.free
+    free = sum(node.free for node in nodes)
+    return replace(pool, free=free, growable=openings.growable, shapes=shapes, open_nodes=nodes)
 
 
 def reservation(job: Job) -> tuple[Placement, ...]:
