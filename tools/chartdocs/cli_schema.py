@@ -36,7 +36,7 @@ from rightpool.profiles.sample import Quality
 from rightpool.simulation.fleet_figures import FIGURES
 from tools.chartdocs.comparison_schema import COMPARISON
 from tools.chartdocs.json_schema import Schema, list_of, object_of, one_of, or_null
-from tools.chartdocs.moves_schema import fleet_moves
+from tools.chartdocs.moves_schema import fleet_moves, recommendations
 
 _TEXT: Final[Schema] = {"type": "string"}
 _TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
@@ -360,23 +360,7 @@ def kinds() -> dict[str, Schema]:
                 )
             ),
         ),
-        _document(
-            "RecommendationList",
-            asOf=_TIME,
-            notes=_TEXTS,
-            items=list_of(
-                object_of(
-                    **{"namespace": _TEXT, "name": _TEXT, "id": _TEXT, "from": _PLACE, "to": _PLACE},
-                    savings=or_null(_NUMBER),
-                    costPerHour=or_null(_NUMBER),
-                    potentialSavingsPerHour=or_null(_NUMBER),
-                    heldBy=or_null(_REASON),
-                    reason=_REASON,
-                    message=or_null(_TEXT),
-                )
-            ),
-            potentialSavingsPerHour=_NUMBER,
-        ),
+        _document("RecommendationList", asOf=_TIME, notes=_TEXTS, **recommendations(_PLACE, _REASON)),
         _document("FleetMoveList", asOf=_TIME, notes=_TEXTS, **fleet_moves(_PLACE)),
         _document(
             "History",

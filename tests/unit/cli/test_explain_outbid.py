@@ -8,7 +8,7 @@ from rightpool.cli.explain import document, explain
 from rightpool.cli.explanation import print_explanation
 from rightpool.cluster.resources import PLACEMENT_POLICIES, PROFILED_JOBS
 from rightpool.planning.jobs.job import JobKey
-from tests.unit.cli.cluster import NOW, FakeClient, job, printed, two_pools, view_of
+from tests.unit.cli.cluster import NOW, FakeClient, job, moment, printed, two_pools, view_of
 
 LAST = JobKey("vision", "third")
 
@@ -20,8 +20,7 @@ def crowded(**policy: Any) -> FakeClient:
     for name, namespace in (("first", "speech"), ("second", "vision"), ("third", "vision")):
         wants = {"workload": {"job": template}, "elasticity": {"minChips": 8, "maxChips": 8}}
         body = job(name, namespace, {}, **wants, placement={"pools": {"allow": ["a100"]}})
-        if name == "third":
-            body["metadata"]["creationTimestamp"] = "2026-11-21T11:59:00Z"
+        body["metadata"]["creationTimestamp"] = moment(60 if name == "third" else 600)
         client.add(PROFILED_JOBS, body)
     worth = [{"pool": "a100", "perChipHour": "5.10"}]
     body = {"metadata": {"name": "default"}, "spec": {"fleet": {"mode": "Auto"}}, "status": {"chips": worth}}

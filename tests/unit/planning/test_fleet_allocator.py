@@ -124,16 +124,30 @@ def test_who_is_outbid_sees_by_how_much() -> None:
     assert text.endswith(": 4 are worth $24.00 an hour or more to them, and $20.50 to this job")
 
 
-@pytest.mark.parametrize("waited", [60.0, 7200.0], ids=["as-all", "too-long"])
-def test_what_chips_are_worth_is_money_whoever_comes_first(waited: float) -> None:
-    """Who has waited for too long gets them at any price, and no such price is anybody's."""
-    first, second = replace(new(8), created_at=NOW - waited), replace(new(8), key=JobKey("ns", "b"), created_at=NOW)
-    choice = by_fleet(first, second, free=8).allocation.choice
-    assert [grant.key for grant in choice.grants if grant.place] == [first.key]
-    (outbid,) = choice.outbid.values()
-    assert choice.outbid.keys() == {second.key}
+def waiting(name: str, seconds: float) -> Job:
+    return replace(new(8), key=JobKey("ns", name), created_at=NOW - seconds)
+
+
+def test_a_job_that_waits_sees_what_its_chips_are_worth_to_who_gets_them() -> None:
+    choice = by_fleet(waiting("a", 60.0), waiting("b", 0.0), free=8).allocation.choice
+    ((key, outbid),) = choice.outbid.items()
+    assert key.name == "b"
     assert outbid.worth == pytest.approx(8 * choice.prices["only"])
     assert 16.0 <= outbid.own <= outbid.worth < 100.0
+
+
+def test_what_chips_are_worth_is_money_whoever_comes_first() -> None:
+    """Who has waited for too long gets them at any price: that is nobody else's, and says not who gains more."""
+    choice = by_fleet(waiting("a", 7200.0), waiting("b", 0.0), free=8).allocation.choice
+    assert [grant.key.name for grant in choice.grants if grant.place] == ["a"]
+    assert 0.0 < choice.prices["only"] < 20.0
+    assert choice.outbid == {}
+
+
+def test_nobody_is_outbid_for_chips_that_nobody_may_be_moved_from() -> None:
+    choice = by_fleet(wide(gives="Never"), waiting("a", 60.0), free=0).allocation.choice
+    assert choice.prices.keys() == {"only"}, "one more would be worth something"
+    assert choice.outbid == {}
 
 
 def test_a_first_start_comes_before_all_moves() -> None:

@@ -88,12 +88,14 @@ def _outbid(market: Market, program: AllocationProgram, prices: Floats, options:
     cost = np.append(prices[program.pool] * program.size, 0.0)  # the last is that of nothing
     own = most - np.where(program.keeps, program.worth[has], 0.0) if len(program.worth) else most
     worth = cost[best] - cost[has]
-    short = np.flatnonzero((best != NOTHING) & (own > 0.0) & (worth >= own))
+    # Of what jobs hold that nobody may move no price says who gains more; and prices are as exact as the plan.
+    short = np.flatnonzero((best != NOTHING) & (own > 0.0) & (worth >= (1.0 - LEAST_GAIN) * own))
+    short = short[program.size[best[short]] <= program.chips[program.pool[best[short]]]]
     short = short[program.options[best[short]] != options[short]]
     found = {}
     for job in short.tolist():
         place = market.places[market.options[program.options[best[job]]]]
         here = None if has[job] == NOTHING else market.places[market.options[program.options[has[job]]]]
         more = place.chips - (here.chips if here is not None and here.pool == place.pool else 0)
-        found[market.keys[job]] = Outbid(place.pool, more, float(worth[job]), float(own[job]))
+        found[market.keys[job]] = Outbid(place.pool, more, max(float(worth[job]), float(own[job])), float(own[job]))
     return found
