@@ -202,7 +202,8 @@ def _outbid(view: ClusterView, jobs: Mapping[JobKey, StoredJob], key: JobKey, as
     if view.partial or evaluated is None or not any(place.pool in worth for place in evaluated.places):
         return None
     view.children(None)
-    fleet, _ = known_fleet(view, jobs, jobs, evaluated.evaluation.now)
+    ours = [each for each, stored in jobs.items() if stored.job.spec.managed]
+    fleet, _ = known_fleet(view, jobs, ours, evaluated.evaluation.now)
     return Decider()(fleet).allocation.choice.outbid.get(key)
 
 

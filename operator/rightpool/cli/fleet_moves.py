@@ -82,7 +82,8 @@ def fleet_moves(view: ClusterView, now: float) -> FleetMoves:
     """Ask planning about all jobs that the user may read, as if what is recommended for each were approved."""
     view.children(None)
     stored = view.all_jobs()
-    fleet, notes = known_fleet(view, stored, stored, now)
+    ours = [key for key, one in stored.items() if one.job.spec.managed]
+    fleet, notes = known_fleet(view, stored, ours, now)
     offered = {key: one.status.recommendation for key, one in stored.items() if one.job.state.finished is None}
     ids = {key: offer.id for key, offer in offered.items() if offer is not None and key in fleet.jobs}
     asked = {key: replace(fleet.jobs[key], approved=each) for key, each in ids.items()}

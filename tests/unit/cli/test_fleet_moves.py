@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from typing import Any
 
 import pytest
@@ -68,6 +69,12 @@ def test_what_is_done_anyway_needs_no_approval() -> None:
     assert first.approval is None
 
 
+def test_a_job_of_another_manager_is_left_alone() -> None:
+    client = chained()
+    client.objects[PROFILED_JOBS][0]["spec"]["managedBy"] = "example.com/other"
+    assert fleet_moves(view_of(client), NOW).moves == ()
+
+
 def test_what_a_limit_holds_once_it_is_approved_is_said() -> None:
     client = chained()
     body = {"metadata": {"name": "default"}, "spec": {"maxMovesPerHour": 0}}
@@ -94,7 +101,7 @@ def run(client: Patches, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
         return exit_status(command, with_connection)
 
     monkeypatch.setattr(approving, "carry_out", carry_out)
-    monkeypatch.setattr(approving.time, "time", lambda: NOW)
+    monkeypatch.setattr(time, "time", lambda: NOW)
     return approving.run(parser.parse_args(words))
 
 
