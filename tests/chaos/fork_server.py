@@ -49,7 +49,7 @@ def point_of(request: Request) -> str | None:
         if groups is not None:
             stops = groups == 0
         return f"{request.method} {resource}/{name} {'notes' if stops is None else 'suspend' if stops else 'resume'}"
-    if resource != "profiledjobs":
+    if resource != "profiledjobs" or parts[-1] != "status":
         return f"{request.method} {resource}/{name}"
     status = body.get("status") or {}
     migration = status.get("migration") or {}
@@ -58,6 +58,7 @@ def point_of(request: Request) -> str | None:
     words = [f"r{placement.get('revision')}", str(bool(placement.get("since")))]
     words += [str(migration.get(key)) for key in ("id", "phase", "rollingBack")]
     ended = [c["type"] for c in status.get("conditions") or () if c["type"] in ("Completed", "Failed")]
+    ended += ["trial"] if status.get("trial") else []
     return f"status {name} {' '.join(words)} {len(history)} {' '.join(ended)}".rstrip()
 
 

@@ -114,6 +114,13 @@ class GivingWay(StrEnum):
     MOVE = "Move"
 
 
+class TrialVolumes(StrEnum):
+    """What a trial may do to volumes that outlive a pod."""
+
+    READ_ONLY = "ReadOnly"
+    SCRATCH = "Scratch"
+
+
 class AdoptionChange(StrEnum):
     """What may be done to an object that is adopted."""
 

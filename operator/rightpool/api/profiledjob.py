@@ -19,6 +19,7 @@ from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, La
 from rightpool.api.rules import Rule, validations
 from rightpool.api.server import SERVER_RULES
 from rightpool.api.train_job import PODS_OF_TRAIN_JOB
+from rightpool.api.trial import Trial
 from rightpool.api.units import UnixTime
 from rightpool.api.work_unit import WorkUnit
 from rightpool.api.workload import UNSEEN, Workload
@@ -263,6 +264,16 @@ class ProfiledJobSpec(ApiModel):
                 field=".placement.variants",
             ),
             Rule(
+                "!has(self.trial) || (has(self.workload) && has(self.workload.job))",
+                "must not be set without workload.job, since other kinds are not tried yet: remove it",
+                field=".trial",
+            ),
+            Rule(
+                "!has(self.trial) || !has(self.queueName)",
+                "must not be set beside queueName, since no queue admits a trial: remove it",
+                field=".trial",
+            ),
+            Rule(
                 "!has(self.targets.deadline) || (has(self.progress) && has(self.progress.totalSamples))",
                 "needs spec.progress.totalSamples, without which the remaining time cannot be known: add it, or remove "
                 "the deadline",
@@ -340,6 +351,10 @@ class ProfiledJobSpec(ApiModel):
 
     adaptation: Adaptation = Field(default_factory=Adaptation)
     """What may be done about what was found."""
+
+    trial: Trial | None = None
+    """Lets the program be tried for some minutes on free chips elsewhere before a move is decided on. Default: it is
+    not."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:

@@ -23,6 +23,8 @@ from rightpool.api.recovery import Recovery
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.trace import Trace
+from rightpool.api.trial_run import TrialRun
+from rightpool.api.tried import MAX_TRIED, Tried
 from rightpool.api.units import Count, UnixTime
 from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
@@ -76,6 +78,15 @@ class JobState(Record):
 
     trace: Trace | None = None
     """The newest trace that was asked for by the annotation rightpool.dev/trace."""
+
+    trial: TrialRun | None = None
+    """The trial that is under way. Absent where none is."""
+
+    trials: Annotated[Count, Field(exclude_if=not_)] = 0
+    """Trials so far. Absent: none."""
+
+    tried: Annotated[tuple[Tried, ...], Field(max_length=MAX_TRIED, exclude_if=not_), PACKED] = ()
+    """What the last eight trials have measured, the newest last. Absent: none."""
 
     moves: Count = 0
     """Moves that the operator chose and carried out; an edit by the user is none."""

@@ -15,10 +15,12 @@ from rightpool.api.conditions import Condition, ConditionType, Reason, find_cond
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.trace import TraceState
+from rightpool.api.trial_run import TrialRun
 from rightpool.api.units import write_unix_time
 from rightpool.api.value_object import value_object
 from rightpool.api.wording import chips, number, place, span
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.trial_seen import trial_name
 from rightpool.planning.moves.migration_texts import stopped_unsaved
 from rightpool.planning.moves.transitions import FAILED
 
@@ -97,6 +99,7 @@ class JobEvents:
         yield from _rescue(regarding, old, new)
         yield from _pause(regarding, old, new)
         yield from _trace(regarding, old, new)
+        yield from _trial(regarding, old, new)
         if old.state.finished is None and new.state.finished is not None:
             yield _end(regarding, new, after)
         if new.uid not in self._wrong:  # a new process repeats nothing of what is stored
@@ -197,6 +200,32 @@ def _trace(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
         yield Event(regarding, "TraceCaptured", "Trace", note, subject=now.id)
     else:
         yield Event(regarding, str(now.reason), "Trace", f"trace {now.id}: {now.message}", warning=True, subject=now.id)
+
+
+def _trial(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
+    """That the program is tried elsewhere, and what that has shown."""
+    was, now = old.state.trial, new.state.trial
+    if was is None and now is not None:
+        note = f"the program is tried on {place(now.placement)} for {span(now.measures)}, by {_trial_of(new, now)}"
+        yield Event(regarding, "TrialBegun", "Try", note)
+    elif was is not None and now is None:
+        if len(new.state.tried) and new.state.tried != old.state.tried:
+            tried = new.state.tried[-1]
+            there, cost = place(tried.there), f"{_trial_of(new, was)} cost ${tried.cost:.2f}"
+            if tried.ratio is None:
+                note = f"the program took no step on {there}: {tried.why}; it is not tried there again until an edit"
+                yield Event(regarding, "TrialFailed", "Try", note, warning=True)
+            else:
+                note = f"on {there} the program is {number(tried.ratio)} times as fast as here; {cost}"
+                yield Event(regarding, "TrialOver", "Try", note)
+        else:
+            yield Event(
+                regarding, "TrialOver", "Try", f"{_trial_of(new, was)} was ended before it had measured anything"
+            )
+
+
+def _trial_of(job: Job, run: TrialRun) -> str:
+    return f"ProfiledJob {trial_name(job.key.name, run.number)}"
 
 
 def _migration(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:

@@ -53,6 +53,7 @@ _ACTED_ON: Final = frozenset(
 )
 # Characters: an id, with a pool's name and its chips. An annotation may have a quarter of a megabyte.
 _LONGEST_APPROVAL: Final = 512
+PROFILED_JOB: Final = "ProfiledJob"
 _TERMINAL: Final = (ConditionType.COMPLETED.value, ConditionType.FAILED.value)
 
 _PARTS: Final[WeakValueDictionary[object, BaseModel]] = WeakValueDictionary()
@@ -140,7 +141,7 @@ class StoredJob:
         """How an Event names the job."""
         return {
             "apiVersion": f"{GROUP}/{VERSION}",
-            "kind": "ProfiledJob",
+            "kind": PROFILED_JOB,
             "namespace": self.job.key.namespace,
             "name": self.job.key.name,
             "uid": self.job.uid,
@@ -204,6 +205,7 @@ def read_job(
         invalid=invalid,
         unreadable=unreadable,
         deleting=bool(about.get("deletionTimestamp")),
+        on_trial=controller_reference(about).get("kind") == PROFILED_JOB,
         state=state,
     )
     observed_generation = status.get("observedGeneration")

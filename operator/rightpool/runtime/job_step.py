@@ -20,6 +20,7 @@ from rightpool.planning.moves.commands import AskWhyUnmade, CheckTemplate, Check
 from rightpool.planning.moves.news import at_rest
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.placed import placed_until
 from rightpool.reporting.decision_texts import decision_text
@@ -132,6 +133,7 @@ class Stepper:
         job: Job,
         assessment: Assessment | None,
         fleet: Fleet,
+        trying: Trying = NO_TRIAL,
     ) -> Step:
         """Advance the state machine, and draft the status where it is to be written. A state machine that fails stops
         this job and no other; that of a job that could not be looked at takes no step."""
@@ -140,7 +142,7 @@ class Stepper:
         after = job
         try:
             if problem is None:
-                after = advance(job, assessment, fleet.policy, now, decision_text)
+                after = advance(job, assessment, fleet.policy, now, decision_text, trying)
                 self._problems.pop(job.uid, None)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"

@@ -30,11 +30,11 @@ from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.node_needs import Aspect
 from rightpool.hardware.node_shapes import with_node_shapes
 from rightpool.hardware.pool import Pool
+from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey, Observed
 from rightpool.planning.judge.spot_count import SpotCount
 from rightpool.planning.moves.commands import Command, commands
-from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.closed_pools import closed_pools
 from rightpool.reporting.events import Event, JobEvents
 from rightpool.reporting.stored_job import StoredJob
@@ -68,6 +68,9 @@ CARRY_OUT_SECONDS: Final = 60.0
 INFORMING_SECONDS: Final = 5.0  # readings are made once a cycle, and a slow API server must not make them old
 BATCH: Final = 250  # jobs
 CLOSED_SECONDS: Final = 10.0  # between two looks at who may use which pool
+
+# Of what was observed, what commands depend on.
+_COMMANDED_BY: Final = ("revisions", "checkpoint_at", "template_checked", "variants_checked", "trial", "error")
 
 logger = logging.getLogger(__name__)
 
@@ -251,7 +254,7 @@ class Planner:
         with self._timer.phase("plan"):
             made = parts.decide(fleet)
         assessments, limits, choice = made.assessments, made.allocation.limits, made.allocation.choice
-        moving = self._carry_out(self._steps(live, observed, fleet, assessments), pools, now)
+        moving = self._carry_out(self._steps(live, observed, fleet, made), pools, now)
         with self._timer.phase("execute"):
             for job in ended.values():
                 child = parts.executor.expiring(job)
@@ -307,20 +310,21 @@ class Planner:
         live: Mapping[JobKey, StoredJob],
         observed: Mapping[JobKey, Job],
         fleet: Fleet,
-        assessments: Mapping[JobKey, Assessment],
+        made: Plan,
     ) -> Iterator[Step]:
         """Of the jobs that do not rest."""
-        stepper, busy = self._stepper, self._busy
+        stepper, busy, assessments = self._stepper, self._busy, made.assessments
         stepper.begin(self._leading_since or fleet.now)
         for key, job in observed.items():
             assessment = assessments.get(key)
-            if job.uid in busy or stepper.rests(job, assessment, fleet.now):
+            trying = made.trying(key)
+            if job.uid in busy or (not any(trying) and stepper.rests(job, assessment, fleet.now)):
                 continue
             if job.observed.error is not None:
                 self._parts.metrics.job_errors.labels("observe").inc()
             try:
                 self._metrics_recorder.decided(job, assessment, fleet.now)
-                yield stepper.step(live[key], job, assessment, fleet)
+                yield stepper.step(live[key], job, assessment, fleet, trying)
             except Exception:
                 self._parts.metrics.job_errors.labels("status").inc()
                 logger.exception("no status could be made", extra={"job": str(key)})
@@ -378,14 +382,7 @@ class Planner:
                 written = self._write(step, now)
                 if written is None:
                     return
-                seen = step.before.observed
-                seen = Observed(
-                    revisions=seen.revisions,
-                    checkpoint_at=seen.checkpoint_at,
-                    template_checked=seen.template_checked,
-                    variants_checked=seen.variants_checked,
-                    error=seen.error,
-                )
+                seen = Observed(**{name: getattr(step.before.observed, name) for name in _COMMANDED_BY})
                 job = altered(written.job, observed=seen)
                 needed = tuple(c for c in commands(job) if parts.executor.needed(job, c))
             for command in needed:

@@ -12,12 +12,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from rightpool.api.altered import altered
+from rightpool.api.conditions import find_condition
 from rightpool.cluster.resources import NODES
 from rightpool.hardware.node import NodeFacts, Taint
 from rightpool.hardware.pool import Pool
-from rightpool.planning.jobs.job import NOT_OBSERVED, Job, JobKey, Observed
+from rightpool.planning.jobs.job import NOT_OBSERVED, Job, JobKey, Observed, unit_of
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.threat import Threat
+from rightpool.planning.jobs.trial_seen import TrialSeen
 from rightpool.planning.moves.news import look_until, taken_over
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.executor import Executor
@@ -104,6 +106,7 @@ class Observer:
                     or last.job.observed.sizing is not server.sizing
                     or last.job.observed.sides is not server.sides
                     or key in self._news
+                    or (stored.job.state.trials and self._executor.trials.stored(stored.job) is not None)
                     or now >= last.until
                 ):
                     problem = None if name is None else why_unusable(name, inventory)
@@ -137,6 +140,7 @@ class Observer:
             answers=server.answers,
             sizing=server.sizing,
             sides=server.sides,
+            trial=self._trial(job, inventory, now),
             refusal=executor.refusal(job),
             object_checked=executor.objects.checked(job),
             object_refusal=executor.objects.refusal(job),
@@ -154,6 +158,26 @@ class Observer:
             seen = taken_over(last.job, seen)
         until = last.until if last is not None and seen is last.job else look_until(job, now)
         return _Seen(stored, measured, seen, min((until, *due)))
+
+    def _trial(self, job: Job, inventory: PoolInventory, now: float) -> TrialSeen | None:
+        stored = self._executor.trials.stored(job)
+        if stored is None:
+            return None
+        ref = stored.job.state.revision
+        pool = None if ref is None else inventory.inventory.pools.get(ref.placement.pool)
+        profile = self._windows.of(stored.job, None if pool is None else pool.accelerator, now).profile
+        rate = None if profile is None or not profile.complete else profile.throughput
+        ended = stored.job.invalid
+        if stored.job.state.finished is not None:
+            condition = find_condition(stored.status.conditions, stored.job.state.finished)
+            ended = (condition and condition.message) or stored.job.state.finished
+        return TrialSeen(
+            job.state.trials,
+            None if ref is None else ref.since,
+            None if rate is None else rate.value,
+            unit_of(job) if profile is None else profile.unit,
+            ended,
+        )
 
     def _failed(self, stored: StoredJob, error: str, now: float) -> _Seen:
         """The job as it was seen last, which is looked at again in the next cycle. Others go on."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from rightpool.api.placement import Placement
 from rightpool.api.state import JobState
+from rightpool.api.tried import Tried
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import NOT_OBSERVED, Job
 from rightpool.planning.jobs.revision_window import RevisionWindow, observed_revision
-from rightpool.planning.jobs.tried import Tried
 from rightpool.planning.moves.commands import Command, EndRevision, EnsureRevision, RequestCheckpoint
 from rightpool.planning.moves.news import look_until, taken_over
 from rightpool.prediction.columns import Floats
@@ -167,7 +167,9 @@ class SimulatedJob:
             assert job.state.revision is not None
             pool = pools.get(job.state.revision.placement.pool)
             observed = self.window.observe(job, None if pool is None else pool.accelerator, now)
-        seen = replace(job, observed=observed._replace(revisions=revisions, tried=self.tried))
+        seen = replace(job, observed=observed._replace(revisions=revisions))
+        if self.tried:
+            seen = seen.with_state(replace(seen.state, tried=self.tried))
         if self.seen is not None and now < self.seen_until:
             seen = taken_over(self.seen, seen)
         if seen is not self.seen:

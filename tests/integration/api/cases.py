@@ -12,6 +12,7 @@ from .policy_cases import POLICY_CASES
 from .rule_cases import JOB_CASES, POOL_CASES
 from .server_cases import SERVER_CASES, of_servers
 from .train_job_cases import TRAIN_JOB_CASES
+from .trial_cases import TRIAL_CASES
 
 CASES: Final = (
     *JOB_CASES,
@@ -22,6 +23,7 @@ CASES: Final = (
     *of_templates(JOB_CASES),
     *of_servers(JOB_CASES),
     *ADOPTION_CASES,
+    *TRIAL_CASES,
     *ELASTICITY_CASES,
     *POOL_CASES,
     *POLICY_CASES,

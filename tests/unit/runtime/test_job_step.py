@@ -256,9 +256,9 @@ def test_jobs_that_wait_for_a_place_rest_until_there_is_one(monkeypatch: pytest.
     steps = Counter[JobKey]()
     step = Stepper.step
 
-    def counted(self: Stepper, stored: StoredJob, job: Job, assessment: Assessment | None, fleet: Fleet) -> Step:
+    def counted(self: Stepper, stored: StoredJob, job: Job, *others: Any) -> Step:
         steps[job.key] += 1
-        return step(self, stored, job, assessment, fleet)
+        return step(self, stored, job, *others)
 
     monkeypatch.setattr(Stepper, "step", counted)
 

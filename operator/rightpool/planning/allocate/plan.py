@@ -20,6 +20,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.breaker import outcomes_of
 from rightpool.planning.allocate.settle import Allocation, settle
+from rightpool.planning.allocate.trials import Trials, planned_trials
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.judge.crowding import Crowding, crowding
@@ -27,6 +28,7 @@ from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.evaluate import evaluate
 from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.offers.evaluation import EvaluationBatch
+from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying
 from rightpool.prediction.predictor import Predictor
 
 # An evaluation is held whole while one job is kept from it. So many fleets of jobs are held at most: beyond that, the
@@ -49,10 +51,17 @@ class Plan:
     crowded: Mapping[str, Crowding] = field(default_factory=dict, repr=False)
     """By pool, what it leaves of the rate of a job that comes, where that is less than is predicted."""
 
+    trials: Trials | None = field(default=None, repr=False)
+    """What trials begin and end; None where no job lets its program be tried."""
+
     @property
     def assessments(self) -> Mapping[JobKey, Assessment]:
         """One for each job of the fleet."""
         return self.allocation.assessments
+
+    def trying(self, key: JobKey) -> Trying:
+        """What is done about trials of this job."""
+        return NO_TRIAL if self.trials is None else self.trials.of(key)
 
 
 def plan(fleet: Fleet, predictor: Predictor, allocator: Allocator, previous: Plan | None = None) -> Plan:
@@ -64,7 +73,8 @@ def plan(fleet: Fleet, predictor: Predictor, allocator: Allocator, previous: Pla
     new = evaluate(fleet, predictor, [job for key, job in fleet.jobs.items() if key not in kept], slow)
     evaluated = {key: kept.get(key) or new[key] for key in fleet.jobs}
     allocation = settle(fleet, evaluated, allocator, None if old is None else old.allocation)
-    return Plan(allocation, len(kept), evaluated, context, slow)
+    tried = planned_trials(fleet, allocation.assessments, None if old is None else old.trials)
+    return Plan(allocation, len(kept), evaluated, context, slow, tried)
 
 
 def _kept(fleet: Fleet, old: Plan, crowded: Mapping[str, Crowding]) -> dict[JobKey, Evaluated]:

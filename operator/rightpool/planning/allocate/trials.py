@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -18,6 +19,7 @@ from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS
 from rightpool.planning.offers.evaluated import MeasuredJob
 from rightpool.planning.offers.trial import TrialOffer, trial_offers
+from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying, affordable, trial_seconds
 
 SHARE_OF_FREE: Final = 0.25
 """Of the chips of a pool that no job has, those that trials may have at once."""
@@ -29,6 +31,8 @@ def awaited_pools(fleet: Fleet, assessments: Mapping[JobKey, Assessment]) -> fro
     found: set[str] = set()
     for key, assessment in assessments.items():
         evaluated, job = assessment.evaluated, fleet.jobs[key]
+        if job.on_trial:
+            continue
         if evaluated is not None and assessment.decision.reason in _WAIT:
             found.update(place.pool for place in evaluated.places)
         found.update(place.pool for place in _pending(job))
@@ -43,6 +47,30 @@ class Trials:
     """At most one a job."""
     offered: Mapping[JobKey, tuple[MeasuredJob, Sequence[TrialOffer]]] = field(repr=False)
     """All that pay, by job, with what they were taken from: good for as long as that."""
+    ends: frozenset[JobKey] = frozenset()
+    """Jobs whose trials end, since somebody waits for their chips."""
+
+    def of(self, key: JobKey) -> Trying:
+        """What they say of one job."""
+        offer, ends = self.begin.get(key), key in self.ends
+        return NO_TRIAL if offer is None and not ends else Trying(offer, ends)
+
+
+def planned_trials(fleet: Fleet, assessments: Mapping[JobKey, Assessment], previous: Trials | None) -> Trials | None:
+    """The trials of a cycle, of the jobs that let their programs be tried; None where none does. previous: of the last
+    cycle."""
+    asking = {key: job for key, job in fleet.jobs.items() if job.spec.trial is not None}
+    if not asking:
+        return None
+    under_way = {key: job.state.trial for key, job in asking.items() if job.state.trial is not None}
+    awaited = awaited_pools(fleet, assessments) if under_way else frozenset()
+    held = Counter[str]()
+    for job in fleet.jobs.values():
+        if job.on_trial and job.state.revision is not None:
+            held[job.state.revision.placement.pool] += job.state.revision.placement.chips
+    longest = {key: seconds for key, job in asking.items() if (seconds := trial_seconds(job)) is not None}
+    found = trials(fleet, assessments, longest, held, previous)
+    return replace(found, ends=frozenset(key for key, run in under_way.items() if run.placement.pool in awaited))
 
 
 def trials(
@@ -62,7 +90,12 @@ def trials(
             before = known.get(key)
             same = before is not None and before[0] is evaluated
             offered[key] = before if before is not None and same else (evaluated, trial_offers(evaluated, seconds))
-    ranked = [(-offer.gain, key, offer) for key, (_, offers) in offered.items() for offer in offers]
+    ranked = [
+        (-offer.gain, key, offer)
+        for key, (_, offers) in offered.items()
+        for offer in offers
+        if affordable(fleet.jobs[key], offer)
+    ]
     return Trials(_begun(fleet, assessments, sorted(ranked), held) if ranked else {}, offered)
 
 

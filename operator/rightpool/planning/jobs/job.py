@@ -25,7 +25,7 @@ from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, 
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.jobs.trace_answer import TraceAnswer
-from rightpool.planning.jobs.tried import Tried
+from rightpool.planning.jobs.trial_seen import TrialSeen
 from rightpool.profiles.answers import Answers
 from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.health import NOT_THROTTLED, throttling
@@ -131,8 +131,8 @@ class Observed(NamedTuple):
     sides: tuple[Sides, ...] = ()
     """What both Revisions of a server have answered since its move began to share its requests."""
 
-    tried: tuple[Tried, ...] = ()
-    """What trials elsewhere have measured, the newest last."""
+    trial: TrialSeen | None = None
+    """The newest trial, as long as it exists; None of other jobs."""
 
 
 NOT_OBSERVED: Final = Observed()
@@ -186,6 +186,9 @@ class Job:
 
     deleting: bool = False
     """Whether the object is being deleted."""
+
+    on_trial: bool = False
+    """Whether it runs the program of another ProfiledJob, which it belongs to, to see what that does there."""
 
     state: JobState = field(default_factory=JobState)
     """What is persisted."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from rightpool.api.action import Action
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
+from rightpool.api.trial_run import TrialRun
 from rightpool.api.value_object import value_object
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
@@ -125,6 +126,22 @@ class CheckObject:
     """Where it would go."""
 
 
+@value_object
+class EnsureTrial:
+    """The ProfiledJob of this trial exists."""
+
+    run: TrialRun
+    """Where it runs, and for how long."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndTrial:
+    """The ProfiledJob of a trial is deleted, and with it its pods."""
+
+    number: int
+    """N of its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class LetGo:
     """The ProfiledJob is deleted, and the label taken off its object that would make another one."""
@@ -138,6 +155,8 @@ Command = (
     | RenewJobs
     | CheckObject
     | EnsureRevision
+    | EnsureTrial
+    | EndTrial
     | DirectTraffic
     | EndRevision
     | RequestCheckpoint
@@ -152,7 +171,7 @@ def commands(job: Job) -> tuple[Command, ...]:
     """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
     if job.deleting or job.state.finished or job.invalid or job.observed.error or contradiction(job):
         # Whatever keeps a job from being looked after, nobody's object stays suspended for it.
-        return tuple(_resumed(job))
+        return (*_resumed(job), *(one for one in _tried(job) if isinstance(one, EndTrial)))
     if job.spec.workload_ref is not None:
         return (Adopt(), *_to_object(job))
     # Kubernetes' garbage collector can miss what a ProfiledJob has left that was deleted and made anew while its watch
@@ -182,6 +201,7 @@ def commands(job: Job) -> tuple[Command, ...]:
         wanted += _saved(job, here)
     wanted += _asked_of_sidecars(job)
     wanted += _variants_checked(job)
+    wanted += _tried(job)
     child = job.revision(here.revision)
     if not (leaves or suspend) and child.crash is None and child.lacking(here.placement.replicas):
         wanted.append(AskWhyUnmade(here.revision))
@@ -256,6 +276,14 @@ def _ensured(job: Job, ref: Revision, suspend: bool) -> list[Command]:
     if ref.workload_hash != job.workload_hash_of(ref) and not job.revision(ref.revision).exists:
         return []
     return [EnsureRevision(ref, suspend)]
+
+
+def _tried(job: Job) -> list[Command]:
+    """What its trial asks for; one that is over ends, and that of a job that has ended."""
+    run, seen = job.state.trial, job.observed.trial
+    if seen is not None:
+        return [] if run is not None and seen.number == run.number else [EndTrial(seen.number)]
+    return [] if run is None else [EnsureTrial(run)]
 
 
 def _template_checked(job: Job, target: Revision | None) -> list[Command]:

@@ -40,6 +40,8 @@ _STANDING: Final = frozenset(
         "progress",
         "recovery",
         "revision",
+        "trials",
+        "tried",
         "variation",
     }
 )
@@ -76,6 +78,7 @@ def at_rest(job: Job) -> bool:
         and size_to_measure(job) is None
         and job.trace_request is None
         and job.observed.threat is None
+        and job.observed.trial is None
         and job.spec.targets.budget is None
         and not job.spec.suspend
     )

@@ -36,8 +36,10 @@ from rightpool.planning.moves.release import with_way_home
 from rightpool.planning.moves.rescues import with_rescue
 from rightpool.planning.moves.setback import FailedWhenSaving
 from rightpool.planning.moves.trace import abandoned, with_trace
+from rightpool.planning.moves.trying import with_trial, without_trial
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.readiness import COMPLETED
+from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying
 from rightpool.planning.work.registry import work_of
 from rightpool.planning.work.server import pods_at
 from rightpool.profiles.steadiness import worth_keeping
@@ -48,17 +50,24 @@ if TYPE_CHECKING:
 FAILED = "Failed"
 
 
-def advance(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, why: Why) -> Job:
+def advance(
+    job: Job,
+    assessment: Assessment | None,
+    policy: PlacementPolicySpec,
+    now: float,
+    why: Why,
+    trying: Trying = NO_TRIAL,
+) -> Job:
     """The job's next persisted state; the very same object where nothing changes.
 
     assessment: None where the job was not assessed in this cycle (then nothing new is begun). why: says why a
-    migration begins.
+    migration begins. trying: what the plan says of trials of its program.
     """
     if job.deleting or job.state.finished or job.invalid or contradiction(job):
         return job
     # First what is paid and done up to now, then what follows from the step itself.
     booked = accounted(job, assessment, policy, now)
-    after = _advanced(booked, assessment, policy, now, why)
+    after = _advanced(booked, assessment, policy, now, why, trying)
     after = booked if after is booked else accounted(after, assessment, policy, now)
     seen, stored = job.observed.variation, job.state.variation
     if seen is not None and (after is not job or worth_keeping(stored, seen) or _tells_a_verdict(job, seen)):
@@ -73,7 +82,9 @@ def _tells_a_verdict(job: Job, seen: Variation) -> bool:
     return judges and (stored is None or stored.as_of < seen.as_of)
 
 
-def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, why: Why) -> Job:
+def _advanced(
+    job: Job, assessment: Assessment | None, policy: PlacementPolicySpec, now: float, why: Why, trying: Trying
+) -> Job:
     theirs = job.spec.workload_ref is not None
     if theirs:
         assessed, job = job.state.revision, with_note(followed(with_users_word(job, now), now))
@@ -85,7 +96,7 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
     ended = _own_end(job, now) if theirs else _ended(job, now)
     if ended is not None:
         return ended
-    job = with_trace(with_rescue(job, now), now)
+    job = with_trial(with_trace(with_rescue(job, now), now), trying, policy, now)
     migration = job.state.migration
     sized = _sized(job, now) if migration is None or migration.phase is Phase.PLANNED else job
     if sized is not job:
@@ -97,6 +108,8 @@ def _advanced(job: Job, assessment: Assessment | None, policy: PlacementPolicySp
         return with_way_home(job, now)
     if assessment is None or job.stops:
         return job
+    if job.state.trial is not None and assessment.intent is Intent.SAVE:
+        return job  # what it shows is waited for
     return with_decision(_allowed(job, assessment), assessment, now, why)
 
 
@@ -138,7 +151,7 @@ def _finished(job: Job, how: str, now: float) -> Job:
         if how == FAILED and handover_of(job).saves(migration):
             migration = replace(migration, message=f"{migration.message}; {FailedWhenSaving().text()}")
         job = end_migration(job, migration, Outcome.SUPERSEDED, reason, now)
-    job = finished(job, now)
+    job = finished(without_trial(job), now)
     return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now)))
 
 

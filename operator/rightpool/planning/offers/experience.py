@@ -90,7 +90,7 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool]) -> dict[Pla
     """
     revision = job.state.revision
     now_throttled = throttled_now(job)
-    if revision is None or not (job.state.history or now_throttled or job.observed.tried):
+    if revision is None or not (job.state.history or now_throttled or job.state.tried):
         return {}
     known: dict[tuple[Placement, bool], tuple[float, float]] = {
         (_bought_anyhow(revision.placement), now_throttled): (0.0, 0.0)
@@ -144,7 +144,7 @@ def _moves(job: Job, pools: Mapping[str, Pool]) -> Iterator[_Compared]:
 
 def _trials(job: Job, pools: Mapping[str, Pool]) -> Iterator[_Compared]:
     """What trials of the same program have compared, where it ran in them; the newest first."""
-    for tried in reversed(job.observed.tried):
+    for tried in reversed(job.state.tried):
         one, other = (tried.here, tried.here_chip), (tried.there, tried.there_chip)
         if tried.ratio is None or tried.workload_hash != job.workload_hash:
             continue

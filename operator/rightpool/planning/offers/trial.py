@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from rightpool.api.placement import Placement
+from rightpool.api.tried import Tried
 from rightpool.api.units import HOUR
 from rightpool.planning.jobs.job import Job, throttled_now, unit_of
-from rightpool.planning.jobs.tried import Tried
 from rightpool.planning.offers.evaluated import MeasuredJob
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.running import MIN_PROBABILITY
@@ -51,6 +51,12 @@ class TrialOffer(NamedTuple):
     """Dollars for these chips, and for the wait of a move that would be made at once."""
     worth: float
     """Dollars, expected, that deciding after it gains over deciding now."""
+    cost_per_hour: float | None = None
+    """Dollars for these chips; None where their price is not known."""
+    vendor: str | None = None
+    """Whose variant of the program runs there; None where none does."""
+    chip: str | None = None
+    """Key of these chips in the catalog."""
 
     @property
     def gain(self) -> float:
@@ -87,7 +93,7 @@ def trial_offers(evaluated: MeasuredJob, longest: float) -> list[TrialOffer]:
     job, offers = evaluated.job, evaluated.offers
     if evaluated.intent is not Intent.SAVE or job.state.migration is not None or throttled_now(job):
         return []
-    failed = {tried.there for tried in job.observed.tried if _failed(job, tried)}
+    failed = {tried.there for tried in job.state.tried if _failed(job, tried)}
     wanted = {entry: float(_moved(evaluated, entry)) for entry in evaluated.wanted}
     found = []
     for entry in evaluated.entries:
@@ -104,7 +110,7 @@ def trial_offers(evaluated: MeasuredJob, longest: float) -> list[TrialOffer]:
 
 
 def tried_there(
-    job: Job, there: Placement, rates: Sequence[float], seconds: float, chips: tuple[str, str], now: float
+    job: Job, there: Placement, rates: Sequence[float], seconds: float, chips: tuple[str | None, str | None], now: float
 ) -> Tried | None:
     """What a trial that is over has measured; None where the job itself has no rate to compare with any more: nothing
     was measured, or a fault throttles its chips. rates: units of work a second from its first step on, readings that
@@ -194,4 +200,5 @@ def _of_length(evaluated: MeasuredJob, entry: int, wanted: dict[int, float], mea
     # What is wanted elsewhere is given up only for what brings more.
     after = float(_LIKELY @ np.where(acts, np.maximum(gain, other), other))
     cost = (evaluated.price(place) or 0.0) * seconds / HOUR + waits
-    return TrialOffer(place, measured, seconds, cost, after - now)
+    there = evaluated.candidate(entry)
+    return TrialOffer(place, measured, seconds, cost, after - now, there.cost_per_hour, there.vendor, there.chip)

@@ -30,7 +30,9 @@ from rightpool.planning.moves.commands import (
     Command,
     DirectTraffic,
     EndRevision,
+    EndTrial,
     EnsureRevision,
+    EnsureTrial,
     HoldObject,
     LetGo,
     RenewJobs,
@@ -52,6 +54,7 @@ from rightpool.runtime.act.refusals import Refusals
 from rightpool.runtime.act.services import ChildServices
 from rightpool.runtime.act.template_checks import TemplateChecks, refused_of_made, with_variant
 from rightpool.runtime.act.tracer import Tracer
+from rightpool.runtime.act.trial_objects import TrialObjects
 from rightpool.runtime.metrics import OperatorMetrics
 from rightpool.runtime.observe.facts import ChildFacts, child_facts
 from rightpool.runtime.observe.store import Store
@@ -90,6 +93,7 @@ class Executor:
         self._deletions = Deletions(client, clock)
         self._services = ChildServices(client, fence, store, children, self._refusals, self._deletions, clock)
         self._companions = Companions(client, fence, children)
+        self.trials = TrialObjects(client, fence, store, self._deletions)
         self._metrics = metrics
         self._pod_refusals = PodRefusals(client, store, clock)
         self.admissions = admissions
@@ -149,6 +153,8 @@ class Executor:
             return self.objects.needed(job, command)
         if self._not_installed(job) is not None:
             return False
+        if isinstance(command, EnsureTrial | EndTrial):
+            return self.trials.needed(job, command)
         if isinstance(command, EnsureRevision):
             return self._ensuring_needed(job, command)
         if isinstance(command, DirectTraffic):
@@ -198,6 +204,10 @@ class Executor:
             return self.objects.let_go(job, command)
         if isinstance(command, HoldObject | ChangeObject | CheckObject | RenewJobs):
             return self.objects.carry_out(job, command, pools)
+        if isinstance(command, EnsureTrial):
+            return self.trials.ensure(job, command)
+        if isinstance(command, EndTrial):
+            return self.trials.end(job, command)
         if isinstance(command, EnsureRevision):
             return self._ensure(job, command, pools, term)
         if isinstance(command, DirectTraffic):

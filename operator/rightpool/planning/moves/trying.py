@@ -1,0 +1,69 @@
+"""A trial of a job's program elsewhere: that it begins, and what comes of it. The job itself runs on untouched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.trial_run import TrialRun
+from rightpool.api.tried import MAX_TRIED
+from rightpool.planning.jobs.job import Job, unit_of
+from rightpool.planning.jobs.trial_seen import TrialSeen
+from rightpool.planning.moves.trying_texts import counts_otherwise, not_measured, not_started
+from rightpool.planning.offers.trial import tried_there
+from rightpool.planning.offers.trial_consent import Trying, trial_seconds, undisturbed
+
+LATE: Final = 3.0
+"""Times the seconds that are measured, after which a trial ends that has measured nothing."""
+MAX_WHY: Final = 120
+
+
+def with_trial(job: Job, trying: Trying, policy: PlacementPolicySpec, now: float) -> Job:
+    """The job with a trial that begins, or without one that is over; the very object where neither is."""
+    run = job.state.trial
+    if run is None:
+        offer = trying.begin
+        if offer is None or trial_seconds(job) is None:
+            return job
+        number = job.state.trials + 1
+        run = TrialRun(number, offer.placement, now, offer.measured, offer.cost_per_hour, offer.vendor, offer.chip)
+        return job.with_state(replace(job.state, trial=run, trials=number))
+    if job.spec.trial is None or trying.breaks_off or not undisturbed(job) or _edited(job):
+        return without_trial(job)
+    seen = job.observed.trial
+    over = _over(job, run, seen if seen is not None and seen.number == run.number else None, policy, now)
+    if over is None:
+        return job
+    rates, why = over
+    here = None if job.state.revision is None else job.state.revision.chip
+    found = tried_there(job, run.placement, rates, run.measures, (here, run.chip), now)
+    if found is None:
+        return without_trial(job)
+    found = replace(found, cost=run.spent(now), why=why[:MAX_WHY])
+    return job.with_state(replace(job.state, trial=None, tried=(*job.state.tried, found)[-MAX_TRIED:]))
+
+
+def without_trial(job: Job) -> Job:
+    """The job without the trial that is under way, of which nothing is kept; the very object where there is none."""
+    return job if job.state.trial is None else job.with_state(replace(job.state, trial=None))
+
+
+def _edited(job: Job) -> bool:
+    ref = job.state.revision
+    return ref is not None and ref.workload_hash != job.workload_hash_of(ref)
+
+
+def _over(
+    job: Job, run: TrialRun, seen: TrialSeen | None, policy: PlacementPolicySpec, now: float
+) -> tuple[list[float], str] | None:
+    """The rates that it has measured, and why there are none; None where it goes on."""
+    if seen is not None and seen.rate is not None:
+        return ([seen.rate], "") if seen.unit is unit_of(job) else ([], counts_otherwise(seen.unit))
+    if seen is not None and seen.ended is not None:
+        return [], seen.ended
+    if seen is None or seen.runs_since is None:
+        longest = policy.start_deadline.total_seconds()
+        return ([], not_started(longest)) if now - run.since > longest else None
+    longest = LATE * run.measures
+    return ([], not_measured(longest)) if now - seen.runs_since > longest else None

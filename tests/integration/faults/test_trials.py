@@ -1,0 +1,40 @@
+"""A trial, with the operator killed before and after each of its writes: the job runs on, and nothing is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightpool.cluster.errors import NotFound
+from rightpool.cluster.resources import PODS, PROFILED_JOBS
+from rightpool.contract import LABEL_JOB
+from tests.integration.faults.fleet import A100, FAIR, Body
+from tests.integration.faults.site import CrashingOperator, Site
+
+pytestmark = pytest.mark.cluster
+
+NAME, TRIAL = "tried", "tried-t1"
+
+
+def pods(site: Site, name: str) -> list[Body]:
+    return site.tenant.client.list_all(PODS, site.tenant.namespace, labels=f"{LABEL_JOB}={name}")
+
+
+def there(site: Site) -> bool:
+    try:
+        site.tenant.client.get(PROFILED_JOBS, TRIAL, site.tenant.namespace)
+    except NotFound:
+        return False
+    return True
+
+
+def test_killed_at_each_write_a_trial_measures_and_ends(site: Site) -> None:
+    operator = CrashingOperator(site)
+    site.tenant.train(NAME, trial={"duration": "6s"}, placement={"pools": {"allow": [A100, FAIR]}})
+    operator.until(lambda: there(site), "its trial is there")
+    (before,) = pods(site, NAME)
+    operator.until(lambda: site.tenant.status(NAME).get("trials") and not there(site), "its trial has come and gone")
+    status = site.tenant.status(NAME)
+    assert "trial" not in status and status["placement"]["pool"] == A100
+    assert [pod["metadata"]["uid"] for pod in pods(site, NAME)] == [before["metadata"]["uid"]], "the job runs on"
+    operator.until(lambda: not pods(site, TRIAL), "its pods have gone")
+    assert operator.missed(f"POST profiledjobs/{TRIAL}", f"DELETE profiledjobs/{TRIAL}") == []
