@@ -29,6 +29,7 @@ from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import no_jobs_text, stored_jobs
 from rightpool.cli.table import NOTHING, Column, Page
 from rightpool.planning.jobs.job import JobKey
+from rightpool.reporting.candidate_texts import some
 from rightpool.reporting.offer import Offer, offer_of
 from rightpool.reporting.stored_job import StoredJob
 
@@ -68,15 +69,17 @@ def run(arguments: argparse.Namespace) -> int:
         jobs = stored_jobs(connection.client, namespace)
         offers = ranked_offers(jobs.values())
         quiet = no_leader_text(connection.client, arguments.operator_namespace, now)
+        notes = [note for note in (unknown_memory(jobs.values()), quiet) if note is not None]
         if arguments.output == "table":
             page = Page()
             if jobs:
                 print_offers(page, offers)
             else:
                 page.line(no_jobs_text(namespace))
-            page.remark(quiet)
+            for note in notes:
+                page.remark(note)
         else:
-            print_document(offers_document(offers, now, () if quiet is None else (quiet,)), arguments.output)
+            print_document(offers_document(offers, now, notes), arguments.output)
 
     return carry_out(arguments, "recommend", work)
 
@@ -101,6 +104,22 @@ def ranked_offers(jobs: Iterable[StoredJob]) -> Offers:
     """The most dollars first, then by name."""
     found = [(stored.job.key, offer) for stored in jobs if (offer := offer_of(stored, stored.status)) is not None]
     return sorted(found, key=lambda each: (-(each[1].dollars_per_hour or 0.0), each[0]))
+
+
+def unknown_memory(jobs: Iterable[StoredJob]) -> str | None:
+    """That smaller chips are left out of account, and for which jobs; None where it is so for none."""
+    unknown = [
+        f"{stored.job.key.namespace}/{stored.job.key.name}"
+        for stored in jobs
+        if stored.job.state.finished is None
+        and stored.job.spec.placement.memory_per_chip is None
+        and stored.status.profile is not None
+        and stored.status.profile.memory_used_bytes is None
+    ]
+    if not unknown:
+        return None
+    why = "what memory is used was not measured: set placement.memoryPerChip"
+    return f"chips with less memory are left out for {some(unknown)}, because {why}"
 
 
 def offers_document(offers: Offers, now: float, notes: Iterable[str] = ()) -> dict[str, Any]:

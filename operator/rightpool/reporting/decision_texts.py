@@ -15,6 +15,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision, Held
+from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.offers.evidence import (
     Bill,
     Failure,
@@ -26,7 +27,7 @@ from rightpool.planning.offers.evidence import (
     SourceNotHeld,
 )
 from rightpool.planning.offers.intent import Intent
-from rightpool.planning.offers.rejection import Avoided, Gap
+from rightpool.planning.offers.rejection import Avoided, Gap, MemoryUnknown
 from rightpool.planning.offers.running import MIN_PROBABILITY
 from rightpool.planning.offers.targets.registry import TARGETS
 from rightpool.reporting.candidate_texts import by_pool, compared, difference, measured, predicted, some, verdict_text
@@ -40,7 +41,12 @@ _CAUSE: Final = 64
 
 def decision_text(job: Job, assessment: Assessment, now: float) -> str:
     """Why the job's decision is what it is. now: Unix seconds."""
-    return _text(job, assessment, assessment.decision, now)
+    text, evaluated = _text(job, assessment, assessment.decision, now), assessment.evaluated
+    untried = None if assessment.decision.reason not in _STAYS or evaluated is None else _untried(job, evaluated)
+    if untried is None or evaluated is None:
+        return text
+    first = f"{verdict_text(untried)}; {_comparison(job, assessment, untried)}"
+    return f"{first}; {text}" if evaluated.best() is not None else f"{first}{_now(assessment)}"
 
 
 def _text(job: Job, assessment: Assessment, decision: Decision, now: float) -> str:
@@ -196,6 +202,18 @@ def _best(job: Job, assessment: Assessment) -> str | None:
     return None if best is None else _comparison(job, assessment, best)
 
 
+def _untried(job: Job, evaluated: Evaluated) -> Candidate | None:
+    """The best placement that saves enough, and that the job's memory, which is not known, rules out."""
+    for entry in evaluated.entries:
+        saving = evaluated.saving(entry)
+        if not saving > 0.0 or saving < float(job.spec.adaptation.min_savings):
+            break
+        candidate = evaluated.candidate(entry)
+        if isinstance(candidate.rejection, MemoryUnknown):
+            return candidate
+    return None
+
+
 def _comparison(job: Job, assessment: Assessment, candidate: Candidate) -> str:
     return compared(candidate, _rate(assessment), job.spec.targets.objective)
 
@@ -314,6 +332,10 @@ def _taken(job: Job, assessment: Assessment, decision: Decision) -> str:
         return f"{place(candidate.placement)}{here}; {predicted(candidate)}; {measured(current)}"
     return f"{_comparison(job, assessment, candidate)}; {measured(current)}"
 
+
+_STAYS: Final = frozenset(
+    {Reason.CHEAPEST, Reason.BELOW_MIN_SAVINGS, Reason.UNCERTAIN_SAVING, Reason.DOES_NOT_PAY_BACK}
+)
 
 _TEXTS: Final[dict[Reason, Callable[[Job, Assessment, Decision], str]]] = {
     Reason.JOB_COMPLETED: _over,

@@ -13,11 +13,11 @@ from rightpool.cli import recommend as recommend_module
 from rightpool.cli.approve import approve
 from rightpool.cli.connection import CliError
 from rightpool.cli.history import entries_of, history_document, outlived, print_entries
-from rightpool.cli.recommend import offers_document, print_offers, ranked_offers
+from rightpool.cli.recommend import offers_document, print_offers, ranked_offers, unknown_memory
 from rightpool.cluster.resources import PROFILED_JOBS
 from rightpool.planning.books.chargeback import Chargeback
 from rightpool.planning.jobs.job import JobKey
-from tests.unit.cli.cluster import NOW, FakeClient, job, moment, printed, running_status, view_of
+from tests.unit.cli.cluster import NOW, FakeClient, job, moment, printed, profile, running_status, view_of
 from tests.unit.cli.test_top import recommended
 
 KEY = JobKey("vision", "resnet50")
@@ -48,6 +48,17 @@ def test_the_most_dollars_come_first() -> None:
     page, stream = printed()
     print_offers(page, offers)
     assert "$16.44 an hour can be saved" in stream.getvalue()
+
+
+def test_jobs_whose_memory_is_not_known_are_named_with_the_remedy() -> None:
+    client, unseen = FakeClient(), running_status(profile=profile(memoryUsedBytes=None))
+    client.add(PROFILED_JOBS, job("measured"))
+    client.add(PROFILED_JOBS, job("declared", status=unseen, placement={"memoryPerChip": "14Gi"}))
+    assert unknown_memory(view_of(client).jobs(None).values()) is None
+    client.add(PROFILED_JOBS, job("unknown", status=unseen))
+    text = unknown_memory(view_of(client).jobs(None).values())
+    assert text is not None and "vision/unknown" in text and "set placement.memoryPerChip" in text
+    assert "vision/measured" not in text and "vision/declared" not in text
 
 
 def test_an_approval_names_what_is_recommended_and_the_object_it_was_read_from() -> None:

@@ -114,6 +114,20 @@ def test_an_uncertain_saving_is_not_acted_on() -> None:
     assert reason(judged(job, {"a100": A100, "a10g": cheap}), "a10g", unsure.chips) is RejectionReason.UNCERTAIN
 
 
+def test_a_cheaper_chip_that_only_unknown_memory_rules_out_comes_first_in_what_is_said() -> None:
+    """Beside other sizes where it is, which do not pay: else nobody would know that more could be had."""
+    job = running(made=spec(elasticity={"minChips": 4, "maxChips": 8, "batch": "Global"}), ratios={"memory_used": None})
+    cheap, dear = (
+        {"a100": A100, "a10g": replace(A10G, price=replace(A10G.price, on_demand=price))} for price in (0.2, 9.0)
+    )
+    decision, text = decision_and_text(judged(job, cheap))
+    assert (decision.action, decision.reason) == (Action.KEEP, Reason.CHEAPEST)
+    first, then, *_ = text.split("; ")
+    assert first.startswith("chips of a10g have 22.4 GiB") and first.endswith("set placement.memoryPerChip")
+    assert "of a10g: " in then and "less than now" in then and "nothing is better than staying" in text
+    assert "memoryPerChip" not in decision_and_text(judged(job, dear))[1], "nothing would be gained by it"
+
+
 def test_a_move_that_does_not_pay_back_is_not_made() -> None:
     made = spec(progress={"totalSamples": 86_400_000 + 20_000})  # 20 seconds are left
     result = judged(running(made=made), {"a100": A100})
