@@ -249,6 +249,7 @@ def test_a_train_job_of_two_torchruns_is_moved_and_moved_back(site: Site, machin
     moved_and_back(Training(Mine(site, "trainJob", job, runs, HERE), machine))
 
 
+@pytest.mark.jax
 def test_a_job_set_of_two_jax_processes_is_moved_and_moved_back(site: Site, machine: Machine, tmp_path: Path) -> None:
     site.operate(RIGHTPOOL_ADMITS_PROFILER="true", RIGHTPOOL_SIDECAR_IMAGE=machine.image)
     found: Body = {
