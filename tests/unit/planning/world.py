@@ -79,6 +79,7 @@ def decide(action: Action, target: Placement, rate: float, current: Candidate | 
         price=lambda placement: current.cost_per_hour if current and placement == current.placement else None,
         way_back=None,
         waits_for=None,
+        evaluated=None,
     )
 
 
