@@ -19,9 +19,6 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -48,27 +45,15 @@ _SECONDS: Final = "10"
 _HOUR: Final = round(3600 / SLOT)  # of a steady record
 
 
-@contextmanager
-def _mps() -> Iterator[dict[str, str]]:
-    """The environment of programs that get a share of the chip."""
-    with tempfile.TemporaryDirectory() as folder:
-        own = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
-        subprocess.run(["nvidia-cuda-mps-control", "-d"], env=own, check=True)
-        try:
-            yield own
-        finally:
-            subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", env=own, text=True, check=False)
-
-
 def measure(folder: Path) -> None:
     """Run each server on each share."""
     machine.require("torch")
-    with _mps() as own:
+    with machine.shared() as folders:
         for model in MODELS:
             for percent in PERCENTS:
                 done = subprocess.run(
                     [sys.executable, "-m", "tests.gpu.served_program", model, _SECONDS, *LOADS],
-                    env={**own, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(percent)},
+                    env={**os.environ, **folders, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(percent)},
                     capture_output=True,
                     text=True,
                     check=True,

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.gpu.pod import bare_environment
@@ -39,6 +43,19 @@ def require(framework: str, gpus: int = 1) -> None:
     found = _ask_smi("name,driver_version")
     today = datetime.datetime.now(tz=datetime.UTC).date()
     print(f"{today}: {gpus} × {found[0][0]}, driver {found[0][1]}, {framework} {version}", flush=True)
+
+
+@contextmanager
+def shared() -> Iterator[dict[str, str]]:
+    """The variables of programs that get a share of a GPU, by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        control = ["nvidia-cuda-mps-control"]
+        subprocess.run([*control, "-d"], env={**os.environ, **own}, check=True)
+        try:
+            yield own
+        finally:
+            subprocess.run(control, input="quit\n", env={**os.environ, **own}, text=True, check=False)
 
 
 @dataclass(frozen=True)
