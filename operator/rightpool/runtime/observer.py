@@ -21,6 +21,7 @@ from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.jobs.trial_seen import TrialSeen
 from rightpool.planning.moves.news import look_until, taken_over
+from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.observe.pool_inventory import PoolInventory, why_unusable
@@ -166,7 +167,8 @@ class Observer:
         ref = stored.job.state.revision
         pool = None if ref is None else inventory.inventory.pools.get(ref.placement.pool)
         profile = self._windows.of(stored.job, None if pool is None else pool.accelerator, now).profile
-        rate = None if profile is None or not profile.complete else profile.throughput
+        sound = profile is not None and profile.complete and throttling(profile) == NOT_THROTTLED
+        rate = profile.throughput if profile is not None and sound else None
         ended = stored.job.invalid
         if stored.job.state.finished is not None:
             condition = find_condition(stored.status.conditions, stored.job.state.finished)

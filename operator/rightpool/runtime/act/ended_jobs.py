@@ -71,7 +71,8 @@ class EndedJobs:
         self._maps.flush()
 
     def _record(self, kept: dict[int, MapEntry[EndedJobsPart]], stored: Iterable[StoredJob], now: float) -> None:
-        ended = {entry.job.uid: entry for entry in stored if entry.job.state.finished is not None}
+        jobs = (entry for entry in stored if not entry.job.on_trial)
+        ended = {entry.job.uid: entry for entry in jobs if entry.job.state.finished is not None}
         self._looked &= ended.keys()
         news = [entry for uid, entry in ended.items() if uid not in self._looked]
         for entry in islice(news, AT_ONCE):

@@ -127,6 +127,12 @@ def test_each_job_is_recorded_once_and_one_write_a_minute_at_most_is_made() -> N
     assert cluster.writes == 2
 
 
+def test_a_trial_is_no_job_of_its_own() -> None:
+    cluster = Cluster()
+    run(records(cluster), [ended(changed(running(name="job-t1"), on_trial=True))], NOW, 2)
+    assert not stored(cluster)
+
+
 def test_who_leads_next_goes_on_and_doubles_nothing() -> None:
     cluster = Cluster()
     run(records(cluster), some(3), NOW, 2)
