@@ -270,8 +270,8 @@ class ProfiledJobSpec(ApiModel):
             ),
             Rule(
                 "!has(self.trial) || !has(self.queueName)",
-                "must not be set beside queueName, since no queue admits a trial: remove it",
-                field=".trial",
+                "must not be set beside trial, since no queue admits a trial: remove either of them",
+                field=".queueName",
             ),
             Rule(
                 "!has(self.targets.deadline) || (has(self.progress) && has(self.progress.totalSamples))",

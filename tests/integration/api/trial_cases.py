@@ -18,8 +18,8 @@ TRIAL_CASES: Final = (
         "a trial in a queue",
         JOB,
         {"spec.queueName": "research", "spec.trial": {}},
-        "spec.trial",
-        "must not be set beside queueName, since no queue admits a trial",
+        "spec.queueName",
+        "must not be set beside trial, since no queue admits a trial",
     ),
     Case(
         "a trial of no time", JOB, {"spec.trial": {"duration": "0s"}}, "spec.trial.duration", "1s or more, 1h at most"
