@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from rightpool.cli.bench.beside import beside
-from rightpool.cli.bench.profile import BenchProfile, bench_profile
+from rightpool.cli.bench.made_profile import bench_profile
+from rightpool.cli.bench.profile import BenchProfile
 
 # Of NVIDIA, AMD, Google, AWS and Habana.
 _DEVICES: Final = ("nvidiactl", "dxg", "kfd", "accel*", "vfio/[0-9]*", "neuron*", "hl*")
