@@ -3,6 +3,8 @@ that fails."""
 
 from __future__ import annotations
 
+import json
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +13,19 @@ import pytest
 
 from devcluster.kubectl import Kubectl
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.resources import ACCELERATOR_POOLS, SERVICES
+from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, PLACEMENT_POLICIES, SERVICES
+from rightpool.planning.jobs.job import JobKey
+from rightpool.profiles.demand import DAY, SLOT, Demanded, DemandRecord
+from rightpool.profiles.latency import Distribution
+from rightpool.profiles.served import RequestCounter, RequestTime, ServedWindow, ServerCounts
+from rightpool.reporting.demand_object import demand_object
+from tests.integration.cli.test_commands import rightpool
 from tests.integration.runtime.conftest import Start
 from tests.integration.runtime.harness import Fleet
 from tests.integration.runtime.open_loop import OpenLoop
+from tests.integration.runtime.test_policy_events import put, stored
 from tests.integration.runtime.test_real_failures import pool
-from tests.integration.runtime.test_served_requests import image, template
+from tests.integration.runtime.test_served_requests import answers, image, template, wide
 from tests.integration.runtime.test_servers import NAME, EndpointWatch, answered_by, create, deployment
 from tests.patience import eventually
 
@@ -24,7 +33,7 @@ __all__ = ["image", "pool"]
 
 pytestmark = pytest.mark.cluster
 
-RATE = 30.0
+RATE, SHARED_RATE = 30.0, 16.0
 RESOURCE = "rightpool.dev/other-chip"
 
 
@@ -65,8 +74,10 @@ def test_a_move_loses_no_request_though_its_operator_is_killed(
     )
     eventually(lambda: answered_by(fleet, "r1", 1), "it answers")
     address = fleet.client.get(SERVICES, NAME, fleet.namespace)["spec"]["clusterIP"]
+    url = f"http://{address}:8000/predict?seconds=0.01"
+    eventually(lambda: answers(url), "the node sends what comes to the Service to its pods")
     watch = EndpointWatch(fleet)
-    with OpenLoop(RATE, lambda number: f"http://{address}:8000/predict?seconds=0.01") as traffic:
+    with OpenLoop(RATE, lambda number: url) as traffic:
         fleet.edit(NAME, lambda spec: spec["placement"]["pools"].update(allow=[other]))
         for step, identity in (("Surging", "b"), ("Sharing", "c"), ("Holding", "d")):
             eventually(lambda step=step: phase(fleet) == step, step, longest=0.2)  # type: ignore[misc]
@@ -81,3 +92,70 @@ def test_a_move_loses_no_request_though_its_operator_is_killed(
     assert entry["reason"] in ("LatencyHeld", "TooFewRequests")
     assert watch.stop() >= 1
     assert fleet.revisions_alive(NAME) == {"2"}
+
+
+@pytest.fixture
+def hasty(client: ClusterClient) -> Iterator[None]:
+    """A policy that lets what has just started be moved."""
+    before = stored(client)
+    put(client, {"minRunTime": "1s"})
+    yield
+    if before is None:
+        client.delete(PLACEMENT_POLICIES, "default")
+    else:
+        put(client, before["spec"])
+
+
+def timed(seconds: float, *places: str) -> DemandRecord:
+    """A week at a steady rate, of requests that took so long one by one in each of these places."""
+    record, last = DemandRecord(), round(time.time() / SLOT)
+    record.fill(Demanded.REQUESTS, dict.fromkeys(range(last - 7 * DAY, last), SHARED_RATE * SLOT))
+    edges = {RequestTime.WHOLE: Distribution((0.025,), (2000.0,), 2000.0, 2000.0 * seconds)}
+    for place in places * 20:
+        counts = ServerCounts({RequestCounter.REQUESTS: 2000.0}, edges, {})
+        record.loads.extend(ServedWindow(last * SLOT, SLOT, counts, 1, True), place, "of before")
+    return record
+
+
+def test_its_week_moves_it_where_a_million_requests_cost_less(
+    start: Start, fleet: Fleet, pool: str, other: str, image: str, kubeconfig: Path, hasty: None
+) -> None:
+    body = fleet.client.get(ACCELERATOR_POOLS, other)
+    body["spec"]["price"] = {"perChipHour": "0.01"}
+    fleet.client.replace(ACCELERATOR_POOLS, body)
+    create(
+        fleet,
+        chipsPerReplica=1,
+        replicas={"min": 1},
+        drain={"quiet": "1s", "timeout": "2s"},
+        template=template(image),
+        spec={
+            "adaptation": {"mode": "Auto", "cooldown": "1s"},
+            "placement": {"pools": {"allow": [pool]}},
+            "profiling": {"mode": "Off", "interval": "1s", "window": "3s"},
+            "targets": {"latency": {"p99": "100ms"}},
+        },
+    )
+    record = timed(0.01, f"{pool}/1", f"{other}/1")
+    fleet.client.create(CONFIG_MAPS, demand_object(fleet.namespace, JobKey(fleet.namespace, NAME), record, None))
+    start()
+    eventually(lambda: answered_by(fleet, "r1", 1), "it answers")
+    address = fleet.client.get(SERVICES, NAME, fleet.namespace)["spec"]["clusterIP"]
+    url = f"http://{address}:8000/predict?seconds=0.01"
+    eventually(lambda: answers(url), "the node sends what comes to the Service to its pods")
+    with OpenLoop(SHARED_RATE, lambda number: url) as traffic:
+        fleet.edit(NAME, lambda spec: spec["placement"]["pools"].update(allow=[pool, other]))  # which demands no move
+        eventually(lambda: deployment(fleet, f"{NAME}-r2"), lambda: str(fleet.condition(NAME, "Migrating")))
+        eventually(lambda: answered_by(fleet, "r2", 1), "the target answers alone")
+        eventually(lambda: "migration" not in fleet.status(NAME), "the move is over")
+    assert set(traffic.answered) == {200}, traffic.answered
+    entry = fleet.status(NAME)["history"][-1]
+    assert (entry["action"], entry["outcome"]) == ("Move", "Verified"), entry
+    assert entry["reason"] in ("LatencyHeld", "TooFewRequests"), entry
+    asked = ("explain", NAME, "-n", fleet.namespace, "-o", "json")
+    explained = json.loads(rightpool(*asked, kubeconfig=kubeconfig).stdout)["history"][-1]
+    for name in ("id", "action", "toPerHour", "outcome", "reason"):
+        assert explained[name] == entry[name], name
+    head, row = wide(kubeconfig, fleet).splitlines()
+    assert row[head.index("POOL") :].split()[0] == other
+    assert row[head.index("$/H") :].split()[0] == "0.01"
