@@ -132,13 +132,13 @@ LANES: Final = (
     # that need no built program come first, since they can run during the build.
     Lane((LINT, UNIT, PROFILER, TEMPLATES)),
     # The longest waits: a cluster of its own, so that they need not wait for anything else.
-    Lane((STORIES, DEVCLUSTER, KINDS)),
+    Lane((STORIES, DEVCLUSTER)),
     Lane(
         (API, RUNTIME),
         up=_module("devcluster", "up", "--name", "test"),
         down=_module("devcluster", "down", "--name", "test"),
     ),
-    Lane((FAULTS, CHAOS)),
+    Lane((FAULTS, CHAOS, KINDS)),
     # What mostly waits. At the end of a longer lane it would wait alone, when the others have left the cores idle.
     Lane((SECURITY, CHART)),
 )
