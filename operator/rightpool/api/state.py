@@ -25,7 +25,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.trace import Trace
 from rightpool.api.trial_run import TrialRun
 from rightpool.api.tried import MAX_TRIED, Tried
-from rightpool.api.units import Count, UnixTime
+from rightpool.api.units import Count, Dollars, UnixTime
 from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
 
@@ -84,6 +84,9 @@ class JobState(Record):
 
     trials: Annotated[Count, Field(exclude_if=not_)] = 0
     """Trials so far. Absent: none."""
+
+    trials_cost: Annotated[Dollars, Field(exclude_if=not_)] = 0.0
+    """Dollars for the chips of all trials that are over, whatever ended them. Absent: none."""
 
     tried: Annotated[tuple[Tried, ...], Field(max_length=MAX_TRIED, exclude_if=not_), PACKED] = ()
     """What the last eight trials have measured, the newest last. Absent: none."""

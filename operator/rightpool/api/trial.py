@@ -22,4 +22,4 @@ class Trial(ApiModel):
     places. What a program writes over the network only the program can keep apart: RIGHTPOOL_TRIAL is 1 in a trial."""
 
     max_cost: Money = Field(default="2", validate_default=True)
-    """Most dollars for the trials of one version of the program."""
+    """Most dollars for the chips of all trials of the job. One that would cost more does not begin, or ends."""

@@ -213,7 +213,7 @@ def _trial(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
             tried = new.state.tried[-1]
             there, cost = place(tried.there), f"{_trial_of(new, was)} cost ${tried.cost:.2f}"
             if tried.ratio is None:
-                note = f"the program took no step on {there}: {tried.why}; it is not tried there again until an edit"
+                note = f"no step on {there}: {tried.why}; not tried there again until the program is edited"
                 yield Event(regarding, "TrialFailed", "Try", note, warning=True)
             else:
                 note = f"on {there} the program is {number(tried.ratio)} times as fast as here; {cost}"

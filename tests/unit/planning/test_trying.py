@@ -116,4 +116,16 @@ def test_its_dollars_are_bounded() -> None:
         one = after(TrialSeen(count + 1, NOW, 600.0), 300.0, before=with_trial(one, Trying(OFFER), AUTO, NOW))
         one = changed(one, trial=None)
     assert not affordable(one, OFFER)
-    assert affordable(changed(one, workload_hash="edited"), OFFER)
+
+
+def test_what_a_trial_cost_that_was_broken_off_counts() -> None:
+    found = with_trial(begun(), Trying(breaks_off=True), AUTO, NOW + 900.0)
+    assert found.state.trials_cost == pytest.approx(0.6)
+    assert affordable(found, OFFER) and not affordable(
+        after(None, 900.0, before=with_trial(found, Trying(OFFER), AUTO, NOW)), OFFER
+    )
+
+
+def test_it_ends_where_its_dollars_are_spent() -> None:
+    (tried,) = after(TrialSeen(1, NOW + 1400.0), 1600.0).state.tried
+    assert tried.ratio is None and tried.why == "trial.maxCost of $1.00 is spent"

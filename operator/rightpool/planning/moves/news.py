@@ -41,6 +41,7 @@ _STANDING: Final = frozenset(
         "recovery",
         "revision",
         "trials",
+        "trials_cost",
         "tried",
         "variation",
     }

@@ -151,7 +151,7 @@ def _finished(job: Job, how: str, now: float) -> Job:
         if how == FAILED and handover_of(job).saves(migration):
             migration = replace(migration, message=f"{migration.message}; {FailedWhenSaving().text()}")
         job = end_migration(job, migration, Outcome.SUPERSEDED, reason, now)
-    job = finished(without_trial(job), now)
+    job = finished(without_trial(job, now), now)
     return job.with_state(replace(job.state, finished=how, rescue=None, trace=abandoned(job.state.trace, now)))
 
 

@@ -10,13 +10,13 @@ from rightpool.api.trial_run import TrialRun
 from rightpool.api.tried import MAX_TRIED
 from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.jobs.trial_seen import TrialSeen
-from rightpool.planning.moves.trying_texts import counts_otherwise, not_measured, not_started
+from rightpool.planning.moves.trying_texts import counts_otherwise, not_measured, not_started, spent_all
 from rightpool.planning.offers.trial import tried_there
 from rightpool.planning.offers.trial_consent import Trying, trial_seconds, undisturbed
 
 LATE: Final = 3.0
 """Times the seconds that are measured, after which a trial ends that has measured nothing."""
-MAX_WHY: Final = 120
+MAX_WHY: Final = 60
 
 
 def with_trial(job: Job, trying: Trying, policy: PlacementPolicySpec, now: float) -> Job:
@@ -30,7 +30,7 @@ def with_trial(job: Job, trying: Trying, policy: PlacementPolicySpec, now: float
         run = TrialRun(number, offer.placement, now, offer.measured, offer.cost_per_hour, offer.vendor, offer.chip)
         return job.with_state(replace(job.state, trial=run, trials=number))
     if job.spec.trial is None or trying.breaks_off or not undisturbed(job) or _edited(job):
-        return without_trial(job)
+        return without_trial(job, now)
     seen = job.observed.trial
     over = _over(job, run, seen if seen is not None and seen.number == run.number else None, policy, now)
     if over is None:
@@ -39,14 +39,19 @@ def with_trial(job: Job, trying: Trying, policy: PlacementPolicySpec, now: float
     here = None if job.state.revision is None else job.state.revision.chip
     found = tried_there(job, run.placement, rates, run.measures, (here, run.chip), now)
     if found is None:
-        return without_trial(job)
+        return without_trial(job, now)
     found = replace(found, cost=run.spent(now), why=why[:MAX_WHY])
-    return job.with_state(replace(job.state, trial=None, tried=(*job.state.tried, found)[-MAX_TRIED:]))
+    ended = without_trial(job, now)
+    return ended.with_state(replace(ended.state, tried=(*job.state.tried, found)[-MAX_TRIED:]))
 
 
-def without_trial(job: Job) -> Job:
-    """The job without the trial that is under way, of which nothing is kept; the very object where there is none."""
-    return job if job.state.trial is None else job.with_state(replace(job.state, trial=None))
+def without_trial(job: Job, now: float) -> Job:
+    """The job without the trial that is under way, of which its dollars are kept; the very object where there is
+    none."""
+    run = job.state.trial
+    if run is None:
+        return job
+    return job.with_state(replace(job.state, trial=None, trials_cost=job.state.trials_cost + run.spent(now)))
 
 
 def _edited(job: Job) -> bool:
@@ -65,5 +70,7 @@ def _over(
     if seen is None or seen.runs_since is None:
         longest = policy.start_deadline.total_seconds()
         return ([], not_started(longest)) if now - run.since > longest else None
-    longest = LATE * run.measures
+    allowed, longest = job.spec.trial, LATE * run.measures
+    if allowed is not None and job.state.trials_cost + run.spent(now) > float(allowed.max_cost):
+        return [], spent_all(float(allowed.max_cost))
     return ([], not_measured(longest)) if now - seen.runs_since > longest else None

@@ -16,3 +16,8 @@ def not_measured(seconds: float) -> str:
 def counts_otherwise(unit: WorkUnit) -> str:
     """Its rate does not compare with the job's."""
     return f"it counts {unit.plural} there"
+
+
+def spent_all(dollars: float) -> str:
+    """All that its job allows for trials is spent."""
+    return f"trial.maxCost of ${dollars:.2f} is spent"

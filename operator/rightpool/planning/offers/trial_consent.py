@@ -33,8 +33,8 @@ def affordable(job: Job, offer: TrialOffer) -> bool:
     """Whether what is left of `maxCost` pays for it. Of chips without a price nothing is paid."""
     if job.spec.trial is None:
         return True
-    spent = sum(tried.cost for tried in job.state.tried if tried.workload_hash == job.workload_hash)
-    return spent + (offer.cost_per_hour or 0.0) * offer.seconds / HOUR <= float(job.spec.trial.max_cost)
+    cost = (offer.cost_per_hour or 0.0) * offer.seconds / HOUR
+    return job.state.trials_cost + cost <= float(job.spec.trial.max_cost)
 
 
 def undisturbed(job: Job) -> bool:
