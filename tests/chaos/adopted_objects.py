@@ -35,7 +35,8 @@ class AdoptedObjects:
         self._there: dict[str, Body] = {}
 
     def wrote(self, body: Body) -> None:
-        """A user's write, as it was stored."""
+        """What its user has made or edited, as it was stored. Who writes it as he has read it edits nothing: what the
+        operator had changed by then is no wish of his, and is put back as before."""
         self._versions.setdefault(body["metadata"]["uid"], []).append(_spec(body))
 
     def suspended(self, body: Body, suspended: bool) -> None:
@@ -72,7 +73,8 @@ class AdoptedObjects:
         for uid, body in self._there.items():
             versions = self._versions.get(uid)
             if versions is not None and versions[-1] not in _before(body):
-                yield "lost edit", body, "the object is not what its user has written last"
+                difference = f"{json.dumps(_spec(body))[:600]}, not {json.dumps(versions[-1])[:600]}"
+                yield "lost edit", body, f"the object is not what its user has written last: {difference}"
 
 
 def _before(body: Body) -> tuple[Body, ...]:

@@ -15,10 +15,10 @@ from tests.chaos.jobs import Slot
 Body = dict[str, Any]
 
 
-def _replaced(context: FaultContext, body: Body) -> None:
-    """As its user writes it, who has read it just now."""
+def _replaced(context: FaultContext, body: Body) -> Body:
+    """As its user writes it, who has read it just now, and as it was stored."""
     try:
-        context.checker.objects.wrote(context.client.replace(JOBS, body))
+        return dict(context.client.replace(JOBS, body))
     except (Conflict, Invalid, NotFound) as error:
         raise NotApplicable(error.message) from error
 
@@ -81,7 +81,7 @@ def resized(context: FaultContext) -> None:
     body = context.object(context.pick(adopted=True))
     pods = context.rng.randint(1, 3)
     body["spec"] |= {"parallelism": pods, "completions": pods}
-    _replaced(context, body)
+    context.checker.objects.wrote(_replaced(context, body))
 
 
 def labelled(context: FaultContext) -> None:

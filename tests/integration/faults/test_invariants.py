@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.ledger import MAX_HISTORY
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
 from rightpool.workloads.names import ANNOTATION_ORIGINAL
+from tests.chaos import faults_objects
 from tests.chaos.adopted_objects import JOB
 from tests.chaos.invariants import Checker
 from tests.chaos.stream import StreamEvent
@@ -378,6 +382,19 @@ def test_what_its_user_has_written_last_is_what_counts_in_the_end() -> None:
     feed(JOBS, own(2))(JOBS, own())
     assert feed.checker.violations == [], "an event may be of before"
     assert [found[0] for found in feed.checker.objects.lost()] == ["lost edit"]
+
+
+@pytest.mark.parametrize(("fault", "lost"), [(faults_objects.labelled, []), (faults_objects.resized, ["lost edit"])])
+def test_a_write_of_what_was_read_is_no_edit(fault: Callable[[Any], None], lost: list[str]) -> None:
+    """What the operator has moved gets a label of its user's, or another size, and goes home as it was at first."""
+    feed, moved = adopting(Feed()), own(5, note=dict.fromkeys(SIZES, 1))
+    client = SimpleNamespace(replace=lambda resource, body: body)
+    context = SimpleNamespace(
+        pick=lambda adopted: "own", object=lambda slot: moved, client=client, checker=feed.checker, rng=random.Random(0)
+    )
+    fault(context)
+    feed(JOBS, own())
+    assert [found[0] for found in feed.checker.objects.lost()] == lost
 
 
 def test_an_object_that_is_deleted_by_the_operator_is_found() -> None:
