@@ -261,6 +261,41 @@ def test_batches_that_have_room_go_on() -> None:
     assert phase(job) is Phase.HOLDING
 
 
+def of_means(requests: float, seconds: float, failed: float = 0) -> ServedWindow:
+    """Of a page without a distribution, as Triton's is."""
+    one = batched(window(requests, failed=failed), seconds)
+    return replace(one, counts=replace(one.counts, times={}))
+
+
+def test_where_no_distribution_is_there_a_move_is_judged_by_its_batches() -> None:
+    new, old = of_means(200, 0.014), of_means(200, 0.012)
+    job = seen(promising(), 1, sides=sides(new, old))
+    assert phase(job) is Phase.HOLDING
+    hour = HELD_WINDOWS * job.spec.profiling.window.total_seconds()
+    entry = seen(job, 1, now=NOW + hour, sides=sides(new, None)).state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.VERIFIED, Reason.LATENCY_HELD)
+    assert "1 times as long as promised" in entry.message and "has room for 1.2 times" in entry.message
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [(of_means(200, 0.021), Reason.TOO_LATE), (of_means(300, 0.014, 300), Reason.ERRORS_ROSE)],
+    ids=("slow batches", "failures"),
+)
+def test_where_no_distribution_is_there_it_goes_back_all_the_same(new: ServedWindow, reason: Reason) -> None:
+    entry = seen(promising(), 1, sides=sides(new, of_means(200, 0.012))).state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, reason)
+
+
+@pytest.mark.parametrize(
+    ("new", "why"),
+    [(of_means(200, 0.0165), "they may be too slow"), (of_means(20, 0.014), "too few requests")],
+    ids=("close", "few"),
+)
+def test_where_no_distribution_is_there_doubt_is_waited_out(new: ServedWindow, why: str) -> None:
+    assert phase(seen(promising(), 1, sides=sides(new, of_means(200, 0.012)))) is Phase.SHARING, why
+
+
 def test_a_replica_that_starts_anew_while_held_is_no_reason_to_go_back() -> None:
     job = seen(holding(), 0, now=NOW + LONGEST_SURGE_SECONDS + 60.0)
     assert job.state.migration is None and job.state.history[-1].reason == Reason.ERRORS_ROSE, "none is left"

@@ -17,6 +17,7 @@ from rightpool.planning.judge.traffic import (
     at_most,
     judge_traffic,
     more_often,
+    roomy,
     slowed,
 )
 
@@ -100,6 +101,13 @@ def test_batches_that_take_longer_than_the_limit_allows_at_the_peak() -> None:
     assert not slowed([math.log(1.5)] * 2, 1.3), "the first ones warm up"
     assert not slowed([math.log(1.25)] * 100, 1.3)
     assert not slowed([], 1.3)
+
+
+def test_batches_that_leave_room_at_the_peak() -> None:
+    assert roomy([math.log(1.1)] * 3, 1.3)
+    assert not roomy([math.log(1.1)] * 2, 1.3), "the first ones warm up"
+    for none in (roomy, slowed):
+        assert not none([math.log(1.29)] * 3, 1.3) and not none([], 1.3)
 
 
 SIDE = st.integers(0, 3000).flatmap(

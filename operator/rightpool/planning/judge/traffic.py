@@ -116,10 +116,12 @@ def slowed(logs: Sequence[float], spare: float) -> bool:
     """Whether batches surely take so much longer than was promised that the limit will not be kept at the peak, though
     none may be late now. logs: of seconds ÷ those promised at the same load, of blocks; spare: times as long, at which
     it just would be."""
-    if len(logs) < FEWEST_BLOCKS:
-        return False
-    mean = math.fsum(logs) / len(logs)
-    return mean - SURE_Z * BLOCK_SD / math.sqrt(len(logs)) > math.log(spare)
+    return len(logs) >= FEWEST_BLOCKS and _least(logs) > math.log(spare)
+
+
+def roomy(logs: Sequence[float], spare: float) -> bool:
+    """Whether batches surely leave room at the peak: what shows that the limit is kept where no request tells."""
+    return len(logs) >= FEWEST_BLOCKS and -_least([-log for log in logs]) < math.log(spare)
 
 
 def at_least(count: float, of: float, share: float) -> float:
@@ -151,6 +153,11 @@ def _surely_more(count: float, of: float, share: float, others: float, of_others
     if not count or at_least(count, of, share) >= SURE_TO_FAIL:
         return False
     return not of_others or more_often(count, of, others, of_others) < SURE_TO_FAIL
+
+
+def _least(logs: Sequence[float]) -> float:
+    """What the mean of these surely is at least."""
+    return math.fsum(logs) / len(logs) - SURE_Z * BLOCK_SD / math.sqrt(len(logs))
 
 
 def _all(sides: Sequence[Answered]) -> Answered:

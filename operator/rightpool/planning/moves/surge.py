@@ -27,6 +27,7 @@ from rightpool.planning.judge.traffic import (
     TrafficComparison,
     TrafficVerdict,
     judge_traffic,
+    roomy,
     slowed,
 )
 from rightpool.planning.judge.yardstick import Yardstick
@@ -146,19 +147,22 @@ def _longer(job: Job, migration: Migration) -> list[float]:
 
 
 def _judging(job: Job, migration: Migration, now: float) -> Job:
-    """What requests say that both sides have answered since this step began."""
+    """What requests say that both sides have answered since this step began; of those whose times have no distribution,
+    what their batches say."""
     blocks = _blocks(job, migration)
     target = None if yardstick_of(migration.reason) is Yardstick.NONE else job.spec.targets.latency
-    found = judge_traffic(blocks, None if target is None else 1.0 - target.percentile.share, FAILING)
-    text = traffic_text(found, target)
-    migration = replace(migration, message=text) if blocks else migration
+    seen = None if target is None or all(block.new.doubtful >= block.new.requests for block in blocks) else target
+    found = judge_traffic(blocks, None if seen is None else 1.0 - seen.percentile.share, FAILING)
     longer = [] if target is None else _longer(job, migration)
-    if not found.verdict.undoes and migration.batches is not None and slowed(longer, migration.batches.spare):
-        return _back(job, migration, Reason.TOO_LATE, slow_text(longer, migration.batches.spare), now)
+    spare = 1.0 if migration.batches is None else migration.batches.spare
+    text = traffic_text(found, seen) if seen or found.verdict.undoes or not longer else slow_text(longer, spare)
+    migration = replace(migration, message=text) if blocks else migration
+    if not found.verdict.undoes and slowed(longer, spare):
+        return _back(job, migration, Reason.TOO_LATE, slow_text(longer, spare), now)
     if found.verdict.undoes:
         failing = found.verdict is TrafficVerdict.FAILING
         return _back(job, migration, Reason.ERRORS_ROSE if failing else Reason.TOO_LATE, text, now)
-    held = found.verdict is TrafficVerdict.HELD
+    held = found.verdict is TrafficVerdict.HELD and (seen is target or roomy(longer, spare))
     if migration.phase is Phase.SHARING:
         return _sharing(job, migration, found, held, now)
     if now - migration.phase_since < HELD_WINDOWS * job.spec.profiling.window.total_seconds():
