@@ -256,10 +256,10 @@ def planner_of(
     return Planner(parts, interval=INTERVAL, clock=lambda: clock["now"])
 
 
-def main(count: int, found: dict[Bar, float], *, adopted: bool = False) -> None:
-    """Print one row. found: gets the figures that have a bar. adopted: whether every third job is adopted."""
+def main(count: int, found: dict[Bar, float]) -> None:
+    """Print one row. found: gets the figures that have a bar."""
     cluster, clock = Cluster(), {"now": time.time()}
-    store = filled(cluster, count, clock["now"], adopted=adopted)
+    store = filled(cluster, count, clock["now"])
     planner = planner_of(cluster, store, clock)
     first = settle(planner, cluster, clock)
     spent, writes = cycles(planner, cluster, clock, STEADY)
@@ -276,6 +276,19 @@ def main(count: int, found: dict[Bar, float], *, adopted: bool = False) -> None:
         f"| {peak:.0f} | {restarted[0]:.2f} | {filling:.3f} | {repeated} |",
         flush=True,
     )
+
+
+def adopted_ratio(count: int) -> float:
+    """Processor time of a later cycle where every third job is adopted, as a part of that where none is: two fleets in
+    turns, the median of pairs."""
+    sides = []
+    for adopted in (False, True):
+        cluster, clock = Cluster(), {"now": time.time()}
+        planner = planner_of(cluster, filled(cluster, count, clock["now"], adopted=adopted), clock)
+        settle(planner, cluster, clock)
+        sides.append((planner, cluster, clock))
+    pairs = [[cycles(*side, 1)[0][0] for side in sides] for _ in range(2 * STEADY)]
+    return statistics.median(own / plain for plain, own in pairs)
 
 
 def cycles(planner: Planner, cluster: Cluster, clock: dict[str, float], count: int) -> tuple[list[float], int]:
@@ -301,7 +314,7 @@ def settle(planner: Planner, cluster: Cluster, clock: dict[str, float]) -> float
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jobs", nargs="*", type=int, default=[1000, 10000], help="how many jobs, a row for each number")
-    parser.add_argument("--adopted", action="store_true", help="every third job names an object of somebody else's")
+    parser.add_argument("--adopted", action="store_true", help="and what it costs where a third is adopted")
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)
     gc.set_threshold(50_000, 20, 100)  # as the operator does
@@ -312,7 +325,9 @@ if __name__ == "__main__":
     print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     measured: dict[Bar, float] = {}
     for size in arguments.jobs:
-        main(size, measured, adopted=arguments.adopted)
+        main(size, measured)
+        if arguments.adopted:
+            measured[bars.ADOPTED] = adopted_ratio(size)
         gc.collect()
     print(bars.machine())
     if measured:
