@@ -20,7 +20,6 @@ from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import read_request
 from rightpool.api.units import read_unix_time
 from rightpool.api.value_object import value_object
-from rightpool.api.working_memory import without_working_memory
 from rightpool.api.workload import JobWorkload, Workload
 from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_RELEASE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
 from rightpool.hardware.node_needs import NO_NEEDS, Aspect, NodeNeeds, Terms, claims_of
@@ -175,7 +174,7 @@ def read_job(
             spec, digest, variants, invalid = _UNREADABLE, "", (), f"spec: {first_problem(error)}"
         except InvalidTemplate as error:
             spec, digest, variants, invalid = _UNREADABLE, "", (), error.message
-    status = without_working_memory(body.get("status") or {})
+    status = ProfiledJobStatus.restored(body.get("status") or {})
     kept = None
     try:
         if own and previous is not None and previous.job.unreadable is None:
