@@ -1,8 +1,9 @@
 """Moves of servers: how many right ones real bursts undo, and what a chip that is slower than promised does to users.
 
 Requests of a recorded trace, 100 a second in the mean, come to two sides of replicas that batch, endpoint by endpoint.
-The operator's own steps and its own verdict carry the move out. Both sides are sized by the operator for the trace with
-a limit at p99; a slow chip takes 1.5 times as long for every batch as was promised.
+The operator's own steps and its own verdict carry the move out, at each of its readings; what it decides takes a while
+until no request goes there, and what waits there is answered, however late. Both sides are sized by the operator for
+the trace with a limit at p99; a slow chip takes 1.5 times as long for every batch as was promised.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ import numpy as np
 from benchmarks.servers.data import Line, Trace
 from rightpool.planning.judge.traffic import (
     Answered,
+    BatchTimes,
     TrafficBlock,
     TrafficVerdict,
     judge_traffic,
-    slowed,
 )
 from rightpool.planning.moves.shares import first_share, next_share
 from rightpool.planning.offers.servers.sizing import LatencyTarget, sized
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.server import LoadLine
 from rightpool.profiles.demand import SLOT
+from rightpool.runtime.observe.server_feed import READ_SECONDS, SHARED_READ_SECONDS
 
 RATE: Final = 100.0
 """Requests a second, the mean of a trace."""
@@ -38,11 +40,11 @@ SLOWER: Final = 1.5
 MOVES: Final = 20
 """Of each kind and trace."""
 WEEK: Final = 7 * 24 * 240
-"""Blocks."""
-HOLD: Final = 240
-"""Blocks with all requests on the new side."""
-LONGEST: Final = 4 * 60 * 24
-"""Blocks of a step, at most."""
+"""Of SLOT."""
+HOLD: Final = 3600.0
+"""Seconds with all requests on the new side."""
+ACTED: Final = 2.0
+"""Seconds from a reading until no request goes to a side that is undone: a page, a cycle and a write of labels."""
 DOUBT: Final = (0.01, 0.01, 0.01)
 """Of a promise: 10%."""
 SIDES: Final = (
@@ -107,55 +109,65 @@ class Moved:
     """Whether it was undone."""
     beyond: float
     """Late requests of the new side beyond as many as the old side would have had of them."""
-    blocks: int
+    seconds: float
     """How long it took."""
 
 
 def move(counts: Floats, sides: Sides, slow: float, draw: np.random.Generator) -> Moved:
-    """counts: of each block from its beginning, again and again. slow: times as long as promised, really."""
+    """counts: of each SLOT from its beginning, again and again. slow: times as long as promised, really."""
     there = sides.there
     true = replace(there, fixed=there.fixed * slow, each=there.each * slow)
     new, old = [Replica(true) for _ in range(sides.new)], [Replica(sides.here) for _ in range(sides.old)]
-    at, beyond = 0, 0.0
-    up: int | None = first_share(sides.new, sides.old)
+    at, beyond = 0.0, 0.0
+    up: int | None = first_share(sides.new, sides.old, sides.spare)
     while True:
         endpoints = new if up is None else [*new[:up], *old]
         blocks: list[TrafficBlock] = []
         logs: list[float] = []
-        for taken in range(LONGEST):
-            block, load, seconds = _block(counts[at % len(counts)], at, (new, old), endpoints, sides.limit, draw)
-            at += 1
+        begun, taken = at, READ_SECONDS if up is None else SHARED_READ_SECONDS
+        while up is not None or at < begun + HOLD:
+            rate = counts[int(at / SLOT) % len(counts)] / SLOT
+            block, load, seconds = _block(rate, at, at + taken, at + taken, (new, old), endpoints, sides.limit, draw)
+            at += taken
             blocks.append(block)
-            beyond += block.new.late
-            if block.old is not None and block.old.requests:
-                beyond -= block.old.late / block.old.requests * block.new.requests
+            beyond += _beyond(block)
             if load:
                 logs.append(math.log(seconds / there.seconds(load)))
-            found = judge_traffic(blocks, LATE, LATE)
-            if found.verdict.undoes or slowed(logs, sides.spare):
-                return Moved(True, max(beyond, 0.0), at)
-            if taken >= HOLD if up is None else found.verdict is TrafficVerdict.HELD:
+            found = judge_traffic(blocks, LATE, LATE, BatchTimes(logs, sides.spare))
+            if found.verdict.undoes:
+                rate = counts[int(at / SLOT) % len(counts)] / SLOT
+                block, *_ = _block(rate, at, at + ACTED, math.inf, (new, old), endpoints, sides.limit, draw)
+                return Moved(True, max(beyond + _beyond(block), 0.0), at)
+            if up is not None and found.verdict is TrafficVerdict.HELD:
                 break
         if up is None:
-            break
+            return Moved(False, max(beyond, 0.0), at)
         up = next_share(up, sides.new, sides.old)
-    return Moved(False, max(beyond, 0.0), at)
+
+
+def _beyond(block: TrafficBlock) -> float:
+    """Late ones of the new side beyond as many as the old side would have had of its requests."""
+    if block.old is None or not block.old.requests:
+        return block.new.late
+    return block.new.late - block.old.late / block.old.requests * block.new.requests
 
 
 def _block(
-    count: float,
-    at: int,
+    rate: float,
+    begin: float,
+    until: float,
+    end: float,
     sides: tuple[Sequence[Replica], Sequence[Replica]],
     endpoints: Sequence[Replica],
     limit: float,
     draw: np.random.Generator,
 ) -> tuple[TrafficBlock, float, float]:
-    """What both sides answer in it; the mean batch of the new side and its seconds."""
-    begin, number = at * SLOT, int(draw.poisson(count))
-    whose = draw.integers(0, len(endpoints), number)
-    for index, moment in zip(whose.tolist(), (begin + SLOT * np.sort(draw.random(number))).tolist(), strict=True):
+    """What both sides answer before `end` of what came before `until`; the mean batch of the new side and its
+    seconds."""
+    number = int(draw.poisson(rate * (until - begin)))
+    whose, moments = draw.integers(0, len(endpoints), number), begin + (until - begin) * np.sort(draw.random(number))
+    for index, moment in zip(whose.tolist(), moments.tolist(), strict=True):
         endpoints[index].waiting.append(moment)
-    end = begin + SLOT
     mine, theirs = (np.sum([one.until(end, limit) for one in side], axis=0).tolist() for side in sides)
     load, seconds = (mine[0] / mine[2], mine[3] / mine[2]) if mine[2] else (0.0, 0.0)
     answered = Answered(mine[0], mine[1], 0.0, 0.0), Answered(theirs[0], theirs[1], 0.0, 0.0)
@@ -188,7 +200,7 @@ def moves(found: Sequence[Trace]) -> Iterator[Line]:
                     "back": float(np.mean([run.back for run in runs])),
                     "late beyond, median": median(run.beyond for run in runs),
                     "most": max(run.beyond for run in runs),
-                    "minutes": median(run.blocks for run in runs) * SLOT / 60.0,
+                    "minutes": median(run.seconds for run in runs) / 60.0,
                 }
                 who = f"{one.name}, {old.replicas} to {new.replicas} replicas, spare {new.spare:.2f}"
                 yield Line(f"move, batches {slow:g} times as long", who, figures)

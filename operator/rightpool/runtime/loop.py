@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from rightpool.api.altered import altered
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
-from rightpool.api.status import ProfiledJobStatus
+from rightpool.api.working_memory import with_working_memory
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable, Unreachable
 from rightpool.cluster.events import EventRecorder
@@ -173,8 +173,7 @@ class Planner:
             try:
                 busy = self.cycle()
                 failures = 0
-                if busy:
-                    pause = self._shortest
+                pause = self._shortest if busy else min(pause, self._parts.servers.pace)
             except ClusterError as error:
                 failures += 1
                 if not isinstance(error, Unreachable):  # the log says that once, for all requests
@@ -403,7 +402,7 @@ class Planner:
                 "uid": uid,
                 "resourceVersion": step.stored.resource_version,
             },
-            "status": ProfiledJobStatus.stored(step.draft.body),
+            "status": with_working_memory(step.draft.body),
         }
         try:
             parts.fence.leader()

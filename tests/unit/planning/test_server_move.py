@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
@@ -14,7 +16,7 @@ from rightpool.api.migration import BatchPromise, Migration, Phase
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.commands import DirectTraffic, EndRevision, EnsureRevision, commands
-from rightpool.planning.moves.shares import first_share, next_share
+from rightpool.planning.moves.shares import SLOWEST, first_share, next_share
 from rightpool.planning.moves.surge import LONGEST_JUDGED_SECONDS, LONGEST_SURGE_SECONDS
 from rightpool.planning.moves.transitions import advance
 from rightpool.planning.work.server import HELD_WINDOWS
@@ -227,6 +229,15 @@ def test_steps(new: int, old: int, expected: list[int]) -> None:
     assert all(up + old >= max(new, old) for up in steps), "no endpoint gets more than it is there for"
 
 
+@given(st.integers(1, 40), st.integers(1, 40), st.floats(1.0, 4.0))
+def test_first_replicas_keep_the_limit_at_the_peak_on_much_slower_chips(new: int, old: int, spare: float) -> None:
+    """Where all of them do; with more room fewer get requests."""
+    first = first_share(new, old, spare)
+    assert 1 <= first <= new
+    assert first == new or (first + old) * spare >= SLOWEST * new - 1e-6
+    assert first >= first_share(new, old, spare + 0.5)
+
+
 def batched(one: ServedWindow, seconds: float) -> ServedWindow:
     """Batches of four requests that took so long."""
     requests = one.counts.counters[RequestCounter.REQUESTS]
@@ -254,6 +265,13 @@ def test_batches_that_break_the_limit_at_the_peak_send_it_back_before_any_is_lat
     assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, Reason.TOO_LATE)
     assert "1.5 times as long as promised" in entry.message
     assert job.state.avoid[-1].pool == "l40s"
+
+
+def test_a_step_waits_while_batches_rather_break_the_limit_at_the_peak() -> None:
+    job = seen(promising(spare=1.45), 1, sides=sides(batched(GOOD, 0.021), SAME))
+    assert phase(job) is Phase.SHARING
+    job = seen(job, 1, now=NOW + LONGEST_JUDGED_SECONDS + 1)
+    assert job.state.history[-1].reason is Reason.TOO_LATE, "it is not taken for likely at last"
 
 
 def test_batches_that_have_room_go_on() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rightpool.planning.judge.traffic import (
     Answered,
+    BatchTimes,
     TrafficBlock,
     TrafficComparison,
     TrafficVerdict,
@@ -17,8 +18,6 @@ from rightpool.planning.judge.traffic import (
     at_most,
     judge_traffic,
     more_often,
-    roomy,
-    slowed,
 )
 
 LATE, FAILING = 0.01, 0.001
@@ -96,18 +95,43 @@ def test_without_a_limit_failures_alone_are_judged() -> None:
     assert one(Answered(300, 300, 0, 0), late=None).verdict is TrafficVerdict.HELD
 
 
-def test_batches_that_take_longer_than_the_limit_allows_at_the_peak() -> None:
-    assert slowed([math.log(1.5)] * 3, 1.3)
-    assert not slowed([math.log(1.5)] * 2, 1.3), "the first ones warm up"
-    assert not slowed([math.log(1.25)] * 100, 1.3)
-    assert not slowed([], 1.3)
+@pytest.mark.parametrize(
+    ("longer", "verdict"),
+    [
+        ([1.5] * 3, TrafficVerdict.SLOW),
+        ([1.5] * 2, TrafficVerdict.OPEN),
+        ([1.2] * 100, TrafficVerdict.HELD),
+        ([1.33] * 3, TrafficVerdict.OPEN),
+        ([1.33] * 30, TrafficVerdict.SLOW),
+        ([6.0, 1.0, 1.0, 1.0], TrafficVerdict.OPEN),
+        ([6.0, *[1.0] * 9], TrafficVerdict.HELD),
+        ([], TrafficVerdict.HELD),
+    ],
+    ids=("surely", "two", "room", "rather", "surely in time", "warms up", "is warm", "unknown"),
+)
+def test_batches_that_take_longer_than_the_limit_allows_at_the_peak(
+    longer: list[float], verdict: TrafficVerdict
+) -> None:
+    """Though none is late yet."""
+    good = [TrafficBlock(CALM, CALM)] * 3
+    batches = BatchTimes([math.log(one) for one in longer], spare=1.3)
+    assert judge_traffic(good, LATE, FAILING, batches).verdict is verdict
+    assert judge_traffic(good, None, FAILING, batches).verdict is TrafficVerdict.HELD, "it has no limit"
 
 
-def test_batches_that_leave_room_at_the_peak() -> None:
-    assert roomy([math.log(1.1)] * 3, 1.3)
-    assert not roomy([math.log(1.1)] * 2, 1.3), "the first ones warm up"
-    for none in (roomy, slowed):
-        assert not none([math.log(1.29)] * 3, 1.3) and not none([], 1.3)
+@pytest.mark.parametrize(
+    ("longer", "requests", "held"),
+    [([1.1] * 3, 300, True), ([1.1] * 3, 200, False), ([1.1] * 2, 300, False), ([1.29] * 3, 300, False)],
+    ids=("room", "few requests", "the first ones warm up", "close"),
+)
+def test_where_no_distribution_is_there_batches_show_that_the_limit_is_kept(
+    longer: list[float], requests: int, held: bool
+) -> None:
+    batches = BatchTimes([math.log(one) for one in longer], spare=1.3)
+    block = TrafficBlock(Answered(requests / 3, 0, requests / 3, 0), None)
+    found = judge_traffic([block] * 3, LATE, FAILING, batches)
+    assert (found.verdict is TrafficVerdict.HELD, found.late, found.likely) == (held, None, True)
+    assert judge_traffic([block] * 3, LATE, FAILING).verdict is TrafficVerdict.OPEN, "nothing tells"
 
 
 SIDE = st.integers(0, 3000).flatmap(
@@ -123,7 +147,8 @@ SIDE = st.integers(0, 3000).flatmap(
 @given(st.lists(st.builds(TrafficBlock, SIDE, st.none() | SIDE), max_size=6))
 def test_any_blocks_have_a_verdict(blocks: list[TrafficBlock]) -> None:
     found = judge_traffic(blocks, LATE, FAILING)
-    assert 0.0 <= found.late <= 1.0 + 1e-9 and 0.0 <= found.failed <= 1.0 + 1e-9
+    assert found.late is None or 0.0 <= found.late <= 1.0 + 1e-9
+    assert 0.0 <= found.failed <= 1.0 + 1e-9
     assert not (found.verdict.undoes and found.likely)
 
 
@@ -131,7 +156,7 @@ def test_any_blocks_have_a_verdict(blocks: list[TrafficBlock]) -> None:
 def test_what_is_undone_is_worse_than_what_was(blocks: list[TrafficBlock]) -> None:
     found = judge_traffic(blocks, LATE, FAILING)
     if found.verdict is TrafficVerdict.LATE:
-        assert found.late > LATE
+        assert found.late is not None and found.late > LATE
         swapped = [TrafficBlock(block.old or CALM, block.new) for block in blocks]
         assert judge_traffic(swapped, LATE, FAILING).verdict is not TrafficVerdict.LATE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -184,6 +185,20 @@ def moving(phase: Phase) -> Job:
     there = replace(here, revision=2, placement=replace(here.placement, pool="l40s"))
     move = Migration("d-1", Action.MOVE, phase, here, there, NOW, NOW, Reason.CHEAPER_POOL_MEETS_TARGETS)
     return SERVER.with_state(replace(SERVER.state, migration=move))
+
+
+def test_a_new_side_is_read_before_it_gets_requests_and_more_often_then() -> None:
+    """So that what comes first is counted, and seen in the same cycle."""
+    operator = Operator(Cluster())
+    for second in range(0, 30, 5):
+        operator.cycle(NOW + second, moving(Phase.SURGING))
+    assert [[target.key.revision for target in targets] for targets in operator.reader.asked] == [[1, 2], [1, 2]]
+    assert operator.feed.pace == math.inf
+    for second in range(30, 60, 5):
+        operator.cycle(NOW + second, job := moving(Phase.SHARING))
+        assert len(operator.feed.seen(job).sides) == (second - 25) // 5
+    assert operator.feed.pace == 5.0
+    operator.feed.close()
 
 
 @pytest.mark.parametrize(("phase", "revision"), [(Phase.SHARING, 1), (Phase.HOLDING, 2)], ids=["Sharing", "Holding"])

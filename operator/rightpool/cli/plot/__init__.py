@@ -1,1 +1,1 @@
-"""Pictures in files: of an explanation (`rightpool explain --plot`), and what draws others."""
+"""`rightpool explain --plot`: an explanation as a picture."""

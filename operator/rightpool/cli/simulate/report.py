@@ -22,7 +22,7 @@ _COUNTS: Final = frozenset({"moves", "deadlinesMissed"})
 def print_report(found: Simulated, form: str) -> None:
     """form: table, json or yaml."""
     if form == "table":
-        show_simulation(found, Page())
+        _print_tables(Page(), found)
     else:
         print_document(simulation_document(found), form)
 
@@ -84,8 +84,7 @@ def _ranges(ranges: dict[str, FigureRange], found: Simulated) -> dict[str, Any]:
 # --- table -----------------------------------------------------------------------------------------------------------
 
 
-def show_simulation(found: Simulated, page: Page) -> None:
-    """On a page: the check, then a row a figure."""
+def _print_tables(page: Page, found: Simulated) -> None:
     history = found.history
     begin, end = history.records[0].arrived, max(record.ended for record in history.records)
     days = (end - begin) / DAY

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import StrEnum
+from statistics import fmean, stdev
 from typing import Final, NamedTuple
 
 from rightpool.api.value_object import value_object
@@ -25,8 +26,8 @@ like."""
 FEWEST_BLOCKS: Final = 3
 """Fewer with requests show nothing: the first ones may be slow, and late ones are counted when they are answered."""
 BLOCK_SD: Final = 0.05
-"""How far the mean of a block's batches is off, as the standard deviation of a log."""
-SURE_Z: Final = 2.33
+"""How far the mean of a block's batches is off at least, as the standard deviation of a log."""
+_SURE_Z: Final = 1.2816  # what a mean is surely above, or below: with 90%
 _USUAL: Final = 0.01  # of requests may be late, where nobody says
 
 
@@ -52,18 +53,59 @@ class TrafficBlock(NamedTuple):
     """Which it is compared with; None where that takes no requests any more."""
 
 
+class BatchTimes(NamedTuple):
+    """How long batches of the new side take, beside what was promised."""
+
+    logs: Sequence[float]
+    """Of seconds ÷ those promised at the same load, of each block that says so."""
+    spare: float
+    """Times as long as promised, with which the limit would just be kept at the peak."""
+
+    @property
+    def longer(self) -> float:
+        """Times as long as promised, in the mean; NaN where no block says so."""
+        return math.exp(self._mean)
+
+    @property
+    def too_long(self) -> bool:
+        """Whether they surely take so long that the limit will not be kept at the peak, though none may be late now."""
+        return self._mean - self._off > math.log(self.spare)
+
+    @property
+    def roomy(self) -> bool:
+        """Whether they surely leave room at the peak: what shows that the limit is kept where no request tells."""
+        return self._mean + self._off < math.log(self.spare)
+
+    @property
+    def fit(self) -> bool:
+        """Whether they rather keep it at the peak than not, as far as is known."""
+        return not self._mean > math.log(self.spare)
+
+    @property
+    def _mean(self) -> float:
+        return fmean(self.logs) if self.logs else math.nan
+
+    @property
+    def _off(self) -> float:
+        """How far the mean may be off. First blocks, while it warms up, differ from others, and so show nothing."""
+        if len(self.logs) < FEWEST_BLOCKS:
+            return math.inf
+        return _SURE_Z * max(stdev(self.logs), BLOCK_SD) / math.sqrt(len(self.logs))
+
+
 class TrafficVerdict(StrEnum):
     """What is known of the new side."""
 
     OPEN = "Open"  # more requests may say otherwise
     HELD = "Held"  # it keeps the limit, or no less of it than the old side
     LATE = "Late"  # too much of it is late, and more than of the old side
+    SLOW = "Slow"  # its batches take so long that too much of it will be late at the peak
     FAILING = "Failing"  # too much of it fails, and more than of the old side
 
     @property
     def undoes(self) -> bool:
         """Whether the new side gets no more requests."""
-        return self in (TrafficVerdict.LATE, TrafficVerdict.FAILING)
+        return self in (TrafficVerdict.LATE, TrafficVerdict.SLOW, TrafficVerdict.FAILING)
 
 
 @value_object
@@ -74,8 +116,8 @@ class TrafficComparison:
     """What follows."""
     requests: float
     """Of the new side."""
-    late: float
-    """Share of them that was later than the limit, or may have been."""
+    late: float | None
+    """Share of them that was later than the limit, or may have been; None where nothing tells how long they took."""
     old_late: float | None
     """The same of the old side; None where it had no requests."""
     failed: float
@@ -84,44 +126,44 @@ class TrafficComparison:
     """Whether it is likelier than LIKELY to keep what is asked of it."""
 
 
-def judge_traffic(blocks: Sequence[TrafficBlock], late: float | None, failing: float) -> TrafficComparison:
-    """late: share that may be later than the limit, 0-1; None without a limit. failing: share that may fail."""
+def judge_traffic(
+    blocks: Sequence[TrafficBlock], late: float | None, failing: float, batches: BatchTimes | None = None
+) -> TrafficComparison:
+    """late: share that may be later than the limit, 0-1; None without a limit. failing: share that may fail. batches:
+    None where nothing was promised of them; where no distribution says how late requests are, they say it."""
     olds = [block.old for block in blocks if block.old is not None]
     new, old = _all([block.new for block in blocks]), _all(olds)
     bad = new.late + new.doubtful
     seen = sum(block.new.requests > 0.0 for block in blocks) >= FEWEST_BLOCKS
     old_share = (old.late + old.doubtful) / old.requests if old.requests else None
+    timed = any(block.new.doubtful < block.new.requests for block in blocks)
 
     def found(verdict: TrafficVerdict, *, likely: bool = True) -> TrafficComparison:
         many = max(new.requests, 1.0)
-        return TrafficComparison(verdict, new.requests, bad / many, old_share, new.failed / many, likely)
+        share = bad / many if timed else None
+        return TrafficComparison(verdict, new.requests, share, old_share, new.failed / many, likely)
 
     if _surely_more(new.failed, new.requests, failing, old.failed, old.requests):
         return found(TrafficVerdict.FAILING, likely=False)
-    if late is None:  # as many as show a limit of 1% of which none is late
-        held = seen and new.requests >= math.log(SURE_TO_HOLD) / math.log1p(-_USUAL)
-        return found(TrafficVerdict.HELD if held else TrafficVerdict.OPEN)
+    # As many as show a limit of 1% of which none is late.
+    enough = seen and new.requests >= math.log(SURE_TO_HOLD) / math.log1p(-_USUAL)
+    if late is None:
+        return found(TrafficVerdict.HELD if enough else TrafficVerdict.OPEN)
     clumps = max(_clump([(one.requests, one.late) for one in side]) for side in ([block.new for block in blocks], olds))
     most = late if old.requests else WORST_HOUR * late
     if _surely_more(new.late / clumps, new.requests / clumps, most, old.late / clumps, old.requests / clumps):
         return found(TrafficVerdict.LATE, likely=False)
+    if batches is not None and batches.too_long:
+        return found(TrafficVerdict.SLOW, likely=False)
+    fit = batches is None or batches.fit
+    if not timed:
+        held = enough and batches is not None and batches.roomy
+        return found(TrafficVerdict.HELD if held else TrafficVerdict.OPEN, likely=fit)
     clump = _clump([(block.new.requests, block.new.late + block.new.doubtful) for block in blocks])
-    if seen and at_most(bad / clump, new.requests / clump, late) < SURE_TO_HOLD:
+    if seen and fit and at_most(bad / clump, new.requests / clump, late) < SURE_TO_HOLD:
         return found(TrafficVerdict.HELD)
     rare = at_least(bad / clump, new.requests / clump, max(late, old_share or 0.0))
-    return found(TrafficVerdict.OPEN, likely=rare > 1.0 - LIKELY)
-
-
-def slowed(logs: Sequence[float], spare: float) -> bool:
-    """Whether batches surely take so much longer than was promised that the limit will not be kept at the peak, though
-    none may be late now. logs: of seconds ÷ those promised at the same load, of blocks; spare: times as long, at which
-    it just would be."""
-    return len(logs) >= FEWEST_BLOCKS and _least(logs) > math.log(spare)
-
-
-def roomy(logs: Sequence[float], spare: float) -> bool:
-    """Whether batches surely leave room at the peak: what shows that the limit is kept where no request tells."""
-    return len(logs) >= FEWEST_BLOCKS and -_least([-log for log in logs]) < math.log(spare)
+    return found(TrafficVerdict.OPEN, likely=fit and rare > 1.0 - LIKELY)
 
 
 def at_least(count: float, of: float, share: float) -> float:
@@ -153,11 +195,6 @@ def _surely_more(count: float, of: float, share: float, others: float, of_others
     if not count or at_least(count, of, share) >= SURE_TO_FAIL:
         return False
     return not of_others or more_often(count, of, others, of_others) < SURE_TO_FAIL
-
-
-def _least(logs: Sequence[float]) -> float:
-    """What the mean of these surely is at least."""
-    return math.fsum(logs) / len(logs) - SURE_Z * BLOCK_SD / math.sqrt(len(logs))
 
 
 def _all(sides: Sequence[Answered]) -> Answered:

@@ -1,21 +1,26 @@
 """Shares: by how many of its replicas requests go over to a new side of a server.
 
-A Service sends every endpoint as many requests as any other, and the old side stays whole. So there are never fewer
-than the new side is planned to have: no endpoint gets more than it is there for, on faster chips or on slower ones.
+A Service sends every endpoint as many requests as any other, and the old side stays whole. So more replicas of the new
+side get a larger share, and each of them fewer requests: a slower chip than was promised keeps the limit so.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 WANTED: Final = (0.05, 0.25, 0.50)
 """Shares of the new side, one after the other, as near as numbers of endpoints come without exceeding them."""
+SLOWEST: Final = 2.5
+"""Times as long as promised that batches may take while the first replicas get requests, and still keep the limit at
+the peak, as far as the new side has as many."""
 
 
-def first_share(new: int, old: int) -> int:
-    """How many of `new` replicas get requests first, beside `old` ones."""
-    least = max(new - old, 1)
-    return max(least, *(_up_to(share, old) for share in WANTED[:1]))
+def first_share(new: int, old: int, spare: float = SLOWEST) -> int:
+    """How many of `new` replicas get requests first, beside `old` ones. spare: times as long as promised, with which
+    `new` alone would just keep the limit at the peak; by default that is not asked for."""
+    needed = math.ceil(new * max(SLOWEST / spare, 1.0) - 1e-9) - old  # never fewer than `new` in all
+    return min(max(needed, _up_to(WANTED[0], old), 1), new)
 
 
 def next_share(up: int, new: int, old: int) -> int | None:

@@ -1,8 +1,9 @@
 """Surge: how a server is handed over. The target runs and answers before what is left is ended.
 
-What a user wants is carried out once all of the target is ready. A move is judged on the way: the target gets a first
-replica, and more as the requests that it answers show that it keeps the limit, then all requests, while what is left
-runs on for a while. Going back is a shift of requests: what is left is whole all the time.
+What a user wants is carried out once all of the target is ready. A move is judged on the way: the target gets so many
+replicas that much slower ones than promised would keep the limit, too, and more as the requests that it answers show
+that it does, then all requests, while what is left runs on for a while. Going back is a shift of requests: what is left
+is whole all the time.
 
     Planned → Surging → Sharing (more replicas, step by step) → Holding → Verified
                             └──────────────┴─────────────────────┴──▶ RolledBack
@@ -23,19 +24,18 @@ from rightpool.planning.books.served import moved_server, realised_requests
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.traffic import (
     Answered,
+    BatchTimes,
     TrafficBlock,
     TrafficComparison,
     TrafficVerdict,
     judge_traffic,
-    roomy,
-    slowed,
 )
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.ending import avoid_seconds, end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
 from rightpool.planning.moves.setback import NotRunning, StoppedAnswering
 from rightpool.planning.moves.shares import first_share, next_share
-from rightpool.planning.moves.traffic_texts import slow_text, traffic_text
+from rightpool.planning.moves.traffic_texts import traffic_text
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.planning.work.server import HELD_WINDOWS, pods_at
 from rightpool.profiles.loads import batch_of
@@ -59,7 +59,8 @@ class Surge(Handover):
         """The target is made: the first of its replicas where it is judged, else all."""
         if _is_judged(job, migration):
             new, old = migration.target.placement.replicas, migration.source.placement.replicas
-            migration = replace(migration, up=first_share(new, old))
+            up = first_share(new, old) if migration.batches is None else first_share(new, old, migration.batches.spare)
+            migration = replace(migration, up=up)
         return with_phase(job, migration, Phase.SURGING, now)
 
     def step(self, job: Job, migration: Migration, edited: bool, taken: bool, now: float) -> Job:
@@ -134,35 +135,28 @@ def _grown(job: Job, migration: Migration) -> Migration:
     return migration if wanted <= here.replicas else replace(migration, target=migration.target.with_replicas(wanted))
 
 
-def _longer(job: Job, migration: Migration) -> list[float]:
-    """Logs of what batches at the target took ÷ what was promised at the same load, of each block since it answers."""
-    promise, found = migration.batches, []
+def _batches(job: Job, migration: Migration) -> BatchTimes | None:
+    """What batches at the target took since this step began; None where nothing was promised of them."""
+    promise = migration.batches
     if promise is None:
-        return []
-    for mine, _ in job.observed.sides:
-        load, seconds = batch_of(mine)
-        if seconds is not None and seconds > 0.0:
-            found.append(math.log(seconds / (promise.fixed + promise.each * load)))
-    return found
+        return None
+    timed = (batch_of(mine) for mine, _ in job.observed.sides)
+    logs = [math.log(took / (promise.fixed + promise.each * load)) for load, took in timed if took]
+    return BatchTimes(logs, promise.spare)
 
 
 def _judging(job: Job, migration: Migration, now: float) -> Job:
-    """What requests say that both sides have answered since this step began; of those whose times have no distribution,
-    what their batches say."""
+    """What requests say that both sides have answered since this step began."""
     blocks = _blocks(job, migration)
     target = None if yardstick_of(migration.reason) is Yardstick.NONE else job.spec.targets.latency
-    seen = None if target is None or all(block.new.doubtful >= block.new.requests for block in blocks) else target
-    found = judge_traffic(blocks, None if seen is None else 1.0 - seen.percentile.share, FAILING)
-    longer = [] if target is None else _longer(job, migration)
-    spare = 1.0 if migration.batches is None else migration.batches.spare
-    text = traffic_text(found, seen) if seen or found.verdict.undoes or not longer else slow_text(longer, spare)
+    late, batches = None if target is None else 1.0 - target.percentile.share, _batches(job, migration)
+    found = judge_traffic(blocks, late, FAILING, batches)
+    text = traffic_text(found, target, batches)
     migration = replace(migration, message=text) if blocks else migration
-    if not found.verdict.undoes and slowed(longer, spare):
-        return _back(job, migration, Reason.TOO_LATE, slow_text(longer, spare), now)
     if found.verdict.undoes:
         failing = found.verdict is TrafficVerdict.FAILING
         return _back(job, migration, Reason.ERRORS_ROSE if failing else Reason.TOO_LATE, text, now)
-    held = found.verdict is TrafficVerdict.HELD and (seen is target or roomy(longer, spare))
+    held = found.verdict is TrafficVerdict.HELD
     if migration.phase is Phase.SHARING:
         return _sharing(job, migration, found, held, now)
     if now - migration.phase_since < HELD_WINDOWS * job.spec.profiling.window.total_seconds():

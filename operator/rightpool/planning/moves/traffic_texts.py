@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 from rightpool.api.latency import Latency
 from rightpool.api.wording import number
-from rightpool.planning.judge.traffic import TrafficComparison, TrafficVerdict
+from rightpool.planning.judge.traffic import BatchTimes, TrafficComparison, TrafficVerdict
 
 
-def traffic_text(found: TrafficComparison, target: Latency | None) -> str:
-    """What the requests show that the new side has answered."""
+def traffic_text(found: TrafficComparison, target: Latency | None, batches: BatchTimes | None) -> str:
+    """What the requests show that the new side has answered. batches: its own, where they were promised."""
     of = f"of {number(found.requests)} requests there"
     if found.verdict is TrafficVerdict.FAILING:
         return f"{found.failed:.1%} {of} failed, more than before: see the server's log"
-    if target is None:
+    if target is not None and batches is not None and _by_batches(found, batches):
+        room = f"the peak has room for {batches.spare:.2g} times"
+        return f"batches take {batches.longer:.2g} times as long as promised there, and {room}"
+    if target is None or found.late is None:
         return f"{found.failed:.1%} {of} failed"
     one = target.percentile
     before = "" if found.old_late is None else f", where it was {found.old_late:.1%}"
@@ -23,7 +23,6 @@ def traffic_text(found: TrafficComparison, target: Latency | None) -> str:
     return f"{slow}{before}; {one.name} allows {1.0 - one.share:.0%}"
 
 
-def slow_text(longer: Sequence[float], spare: float) -> str:
-    """That batches take longer than the limit has room for. longer: logs, against what was promised."""
-    took = math.exp(math.fsum(longer) / len(longer))
-    return f"batches take {took:.2g} times as long as promised there, and the peak has room for {spare:.2g} times"
+def _by_batches(found: TrafficComparison, batches: BatchTimes) -> bool:
+    """Whether they are why a move goes on or not, and not how late requests were."""
+    return found.verdict is not TrafficVerdict.LATE and bool(batches.logs) and (found.late is None or not batches.fit)

@@ -9,7 +9,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Final, NamedTuple
 
 from rightpool.api.migration import Migration, Phase
@@ -31,6 +31,9 @@ from rightpool.telemetry.sources.servers.dialects import dialect_of
 
 READ_SECONDS: Final = 15.0
 """Between two readings: a count of the record."""
+SHARED_READ_SECONDS: Final = 5.0
+"""The same while a move shares requests: what is wrong with the new side goes on until it is seen."""
+_AWAITED: Final = 1.0  # seconds, for a reading of these: else it is a cycle late
 _EARLY: Final = 0.9  # so that a cycle that starts early does not skip one
 _PASTS_AT_ONCE: Final = 10
 
@@ -86,6 +89,7 @@ class ServerFeed:
         self._recent: dict[RevisionKey, deque[ServedWindow]] = {}
         self._last: dict[JobKey, _LastAnswers] = {}
         self._sides: dict[JobKey, tuple[Sides, ...]] = {}
+        self._shares = False  # requests of a server
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="servers")
 
     def close(self) -> None:
@@ -113,9 +117,18 @@ class ServerFeed:
         last = self._last.get(job.key)
         return None if last is None or last.answers.revision != _telling(job) else last.answers
 
+    @property
+    def pace(self) -> float:
+        """Seconds after which the next cycle is wanted."""
+        return SHARED_READ_SECONDS if self._shares else math.inf
+
     def cycle(self, jobs: Iterable[Job], pools: Mapping[str, Pool], now: float) -> None:
         """Take what a finished read has brought, and start the next one."""
         servers = {job.key: job for job in jobs if job.spec.workload.server is not None}
+        self._shares = any(_phase(job) is Phase.SHARING for job in servers.values())
+        if self._shares:
+            self._start(servers, now)
+            wait([] if self._reading is None else [self._reading], _AWAITED)
         reading = self._collect()
         self._take_answers(reading, servers, now)
         known = {key: window for key, window in reading.windows.items() if JobKey(*key[:2]) in self._whole}
@@ -125,17 +138,23 @@ class ServerFeed:
         targeted = {key: job for key, job in servers.items() if job.spec.targets.latency is not None}
         self._sizes.cycle(targeted, pools, now)
         self._ask_past(reading.dialects, now)
-        if self._reading is None and now - self._read_at >= _EARLY * READ_SECONDS:
-            targets = [
-                target
-                for job in servers.values()
-                for number in _answering(job)
-                if (target := self._target(job, number)) is not None
-            ]
-            if targets:
-                self._read_at = now
-                asked, self._asked = self._asked[:_PASTS_AT_ONCE], self._asked[_PASTS_AT_ONCE:]
-                self._reading = self._thread.submit(self._read, targets, asked, now)
+        self._start(servers, now)
+
+    def _start(self, servers: Mapping[JobKey, Job], now: float) -> None:
+        """The next reading, where one is due."""
+        seconds = SHARED_READ_SECONDS if self._shares else READ_SECONDS
+        if self._reading is not None or now - self._read_at < _EARLY * seconds:
+            return
+        targets = [
+            target
+            for job in servers.values()
+            for number in _read_numbers(job)
+            if (target := self._target(job, number)) is not None
+        ]
+        if targets:
+            self._read_at = now
+            asked, self._asked = self._asked[:_PASTS_AT_ONCE], self._asked[_PASTS_AT_ONCE:]
+            self._reading = self._thread.submit(self._read, targets, asked, now)
 
     def _read(
         self, targets: Sequence[ServerTarget], asked: Sequence[_Asked], now: float
@@ -251,6 +270,11 @@ def _shared(job: Job) -> Migration | None:
     return migration if migration is not None and migration.phase in _SHARED else None
 
 
+def _phase(job: Job) -> Phase | None:
+    """Of its move; None where there is none."""
+    return None if job.state.migration is None else job.state.migration.phase
+
+
 def _telling(job: Job) -> int | None:
     """Number of the Revision whose answers are the server's: of the one that gets all requests, or did before."""
     migration, number = job.state.migration, observed_revision(job)
@@ -269,6 +293,14 @@ def _answering_refs(job: Job) -> tuple[Revision, ...]:
 def _answering(job: Job) -> tuple[int, ...]:
     """Their numbers."""
     return tuple(ref.revision for ref in _answering_refs(job))
+
+
+def _read_numbers(job: Job) -> tuple[int, ...]:
+    """Numbers of the Revisions whose pages are read: a new side's, too, before it gets requests, so that what comes
+    first is counted."""
+    answering, migration = _answering(job), job.state.migration
+    surges = answering and migration is not None and migration.phase is Phase.SURGING
+    return (*answering, migration.target.revision) if surges and migration is not None else answering
 
 
 def _demanded(servers: Mapping[JobKey, Job], windows: Mapping[RevisionKey, ServedWindow]) -> dict[JobKey, ServedWindow]:
