@@ -1,19 +1,20 @@
 """The base of what a status is made of: value objects for planning to work with, which pydantic reads and writes.
 
 Making one costs what a dataclass costs and checks nothing: the operator's own values are right by construction. What is
-read from the wire is checked field by field.
+read from the wire is checked field by field. How a record stands on the wire, and how it is stored, follows from the
+types of its fields alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Final, Self, get_args, get_type_hints
+from typing import Any, ClassVar, Final, NamedTuple, Self, get_args, get_type_hints
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema, from_json, to_json
 
 INLINE_KEYWORD: Final = "x-rightpool-inline"
 _HERE: Final = "(inline)"  # no name that JSON of ours has: it is dropped from the places of errors
@@ -22,7 +23,10 @@ INLINE: Final[FieldInfo] = Field(validation_alias=_HERE, json_schema_extra={INLI
 
 PACKED_KEYWORD: Final = "x-rightpool-packed"
 PACKED: Final[FieldInfo] = Field(json_schema_extra={PACKED_KEYWORD: True})
-"""Marks a field that stands in the text of the working memory, and not by itself."""
+"""Marks a field that stands in the working memory, and not by itself."""
+WORKING_MEMORY: Final = "workingMemory"
+"""Name of the text that holds what the operator must remember and nobody reads: `kubectl describe` prints each number
+in a line of its own, and these are most of a status."""
 
 
 class Record:
@@ -52,6 +56,33 @@ class Record:
         return body
 
     @classmethod
+    def stored(cls, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The wire form as it is stored: what is packed stands in the working memory alone, by its path."""
+        rest, memory = dict(body), {}
+        for path, name in _PACKED[cls]:
+            holder = _holder(rest, path)
+            if name in holder:
+                memory[".".join((*path, name))] = holder.pop(name)
+        return {**rest, WORKING_MEMORY: to_json(memory).decode()} if memory else rest
+
+    @classmethod
+    def restored(cls, stored: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The wire form of what is stored. A working memory that can't be read costs what stands in it, and not the
+        record."""
+        if stored.get(WORKING_MEMORY) is None:
+            return stored
+        rest = dict(stored)
+        try:
+            memory = from_json(rest.pop(WORKING_MEMORY))
+        except (ValueError, TypeError):
+            return rest
+        for path, name in _PACKED[cls] if isinstance(memory, Mapping) else ():
+            known = ".".join((*path, name))
+            if known in memory:
+                _holder(rest, path).setdefault(name, memory[known])
+        return rest
+
+    @classmethod
     def names_of(cls, unit: Any) -> frozenset[str]:
         """Wire names of the fields whose type is this one of `units`."""
         hints = HINTS[cls]
@@ -59,11 +90,10 @@ class Record:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
-        inlined = _inlined(cls)
         for field in fields(cls):  # type: ignore[arg-type]
             field.type = HINTS[cls][field.name]  # pydantic would evaluate them once more
         schema: CoreSchema = handler(source)
-        if not inlined:
+        if not any(part.inline for part in PARTS[cls]):
             return schema
 
         def gather(data: Any) -> Any:
@@ -75,14 +105,6 @@ class Record:
         inner: Any = {**schema}
         name = inner.pop("ref", None)
         return core_schema.no_info_before_validator_function(gather, inner, ref=name)
-
-
-class _Adapters(dict[type[Any], TypeAdapter[Any]]):
-    def __missing__(self, kind: type[Any]) -> TypeAdapter[Any]:
-        return self.setdefault(kind, TypeAdapter(kind))
-
-
-_ADAPTERS: Final = _Adapters()
 
 
 def _as_on_the_wire(error: ValidationError) -> ValidationError:
@@ -101,35 +123,50 @@ def _as_on_the_wire(error: ValidationError) -> ValidationError:
 def _spread(body: dict[str, Any], kind: type[Record]) -> None:
     """Move what is inlined beside its owner's fields. After the whole is written, and not by a serializer: pydantic
     looks through all that a serializer returns once more, at each level."""
-    for name, nested, inline in _SPREADING[kind]:
-        value = body.get(name)
-        for part in value if isinstance(value, list) else (value,):
-            if part is not None:
-                _spread(part, nested)
-        if inline:
-            body |= body.pop(name)
+    for part in _SPREADING[kind]:
+        value = body.get(part.wire)
+        for each in value if isinstance(value, list) else (value,):
+            if each is not None:
+                _spread(each, part.records[0])
+        if part.inline:
+            body |= body.pop(part.wire)
 
 
-class _Spreading(dict[type[Record], tuple[tuple[str, type[Record], bool], ...]]):
-    """The fields that are inlined, or hold what is: wire name, what they are, and whether they are inlined."""
-
-    def __missing__(self, kind: type[Record]) -> tuple[tuple[str, type[Record], bool], ...]:
-        inlined = dict(_inlined(kind))
-        hints = HINTS[kind]
-        found = ((name, wire_name(name, hint), nested) for name, hint in hints.items() for nested in records_of(hint))
-        spread = ((wire, nested, name in inlined) for name, wire, nested in found if name in inlined or self[nested])
-        return self.setdefault(kind, tuple(spread))
+def _holder(body: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """A copy, in its place, of the part of a wire form that is at this path; an empty one where there is none."""
+    for name in path:
+        if not isinstance(body.get(name), Mapping):
+            return {}
+        body[name] = body = dict(body[name])
+    return body
 
 
-_SPREADING: Final = _Spreading()
+class Part(NamedTuple):
+    """A field of a record, as its type says that it stands on the wire."""
+
+    name: str
+    """In code."""
+    wire: str
+    """On the wire: the alias that it declares, else the name in camelCase."""
+    records: tuple[type[Record], ...]
+    """What kind of records it holds; empty where it holds none."""
+    inline: bool
+    """Whether its fields stand beside those of its owner."""
+    packed: bool
+    """Whether it stands in the working memory."""
 
 
-def records_of(hint: Any) -> Iterator[type[Record]]:
-    """The kinds of records that a field of this type holds."""
+def _part(name: str, hint: Any) -> Part:
+    extras = getattr(hint, "__metadata__", ())
+    inline, packed = (any(extra is mark for extra in extras) for mark in (INLINE, PACKED))
+    return Part(name, wire_name(name, hint), tuple(_records_of(hint)), inline, packed)
+
+
+def _records_of(hint: Any) -> Iterator[type[Record]]:
     if isinstance(hint, type) and issubclass(hint, Record):
         yield hint
-    for part in get_args(hint):
-        yield from records_of(part)
+    for inner in get_args(hint):
+        yield from _records_of(inner)
 
 
 def wire_name(name: str, hint: Any) -> str:
@@ -147,22 +184,37 @@ def _mentions(hint: Any, unit: Any) -> bool:
     )
 
 
-class _Hints(dict[type[Any], dict[str, Any]]):
-    """The types of the fields, with all that is said of them. Python evaluates them anew each time, 40 µs a field."""
-
-    def __missing__(self, kind: type[Any]) -> dict[str, Any]:
-        return self.setdefault(kind, get_type_hints(kind, include_extras=True))
-
-
-HINTS: Final = _Hints()
-"""By kind; each is evaluated once."""
+def _packed(kind: type[Record]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for part in PARTS[kind]:
+        if part.packed:
+            yield (), part.wire
+            continue
+        own = () if part.inline else (part.wire,)
+        yield from (((*own, *path), name) for inner in part.records for path, name in _PACKED[inner])
 
 
-def _inlined(kind: type[Any]) -> tuple[tuple[str, type[Record]], ...]:
-    """Inlined fields by name, with what they are."""
-    hints = HINTS[kind]
-    return tuple(
-        (field.name, hints[field.name].__origin__)
-        for field in fields(kind)
-        if any(extra is INLINE for extra in getattr(hints[field.name], "__metadata__", ()))
-    )
+class _OfKind(dict[type[Any], Any]):
+    """What follows from a kind of record, found once."""
+
+    def __init__(self, find: Callable[[type[Any]], Any]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, kind: type[Any]) -> Any:
+        return self.setdefault(kind, self._find(kind))
+
+
+# Python evaluates them anew each time, 40 µs a field.
+HINTS: Final[Mapping[type[Any], dict[str, Any]]] = _OfKind(lambda kind: get_type_hints(kind, include_extras=True))
+"""The types of the fields of each kind, with all that is said of them."""
+PARTS: Final[Mapping[type[Any], tuple[Part, ...]]] = _OfKind(
+    lambda kind: tuple(_part(*named) for named in HINTS[kind].items())
+)
+"""The fields of each kind of record on the wire."""
+# The parts that are inlined, or hold what is.
+_SPREADING: Final[Mapping[type[Any], tuple[Part, ...]]] = _OfKind(
+    lambda kind: tuple(p for p in PARTS[kind] if p.inline or any(_SPREADING[inner] for inner in p.records))
+)
+# Path and name of what is packed.
+_PACKED: Final[Mapping[type[Any], tuple[tuple[tuple[str, ...], str], ...]]] = _OfKind(lambda kind: tuple(_packed(kind)))
+_ADAPTERS: Final[Mapping[type[Any], TypeAdapter[Any]]] = _OfKind(TypeAdapter)

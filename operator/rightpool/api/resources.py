@@ -162,7 +162,7 @@ PROFILED_JOB: Final = CustomResource(
         PrinterColumn("Queue", ".spec.queueName", description="LocalQueue of the job.", wide=True),
         _AGE,
     ),
-    scale=Scale(".spec.workload.job.replicas", ".status.replicas", ".status.selector"),
+    scale=Scale(".spec.workload.server.replicas.min", ".status.replicas", ".status.selector"),
 )
 
 ACCELERATOR_POOL: Final = CustomResource(

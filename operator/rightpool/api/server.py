@@ -39,7 +39,8 @@ class Replicas(ApiModel):
     )
 
     min: int = Field(default=1, ge=1, le=MAX_REPLICAS)
-    """As many pods, at least. An edit scales the Deployment where it is."""
+    """As many pods, at least. An edit scales the Deployment where it is. The scale subresource writes it: an autoscaler
+    of the ProfiledJob, or `kubectl scale`."""
 
     max: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
     """As many pods, at most: between the two as many as `targets.latency` takes at the demand of the last week around

@@ -73,7 +73,7 @@ from rightpool.cli.heartbeat import no_leader_text
 from rightpool.cli.jobs import add_job_argument, job_key, missing_job_text
 from rightpool.cli.known_fleet import known_fleet
 from rightpool.cli.number_range import per_second, seconds
-from rightpool.cli.plot.file import plot_file, require_library, save_plot
+from rightpool.cli.plot.file import form_of, plot_file, require_library, save_plot
 from rightpool.cli.profile_fields import bottleneck_document, profile_fields, unmeasured_fields
 from rightpool.cli.repeat import add_watch_argument, repeated
 from rightpool.cli.state import job_document, without_operator
@@ -146,7 +146,10 @@ def run(arguments: argparse.Namespace) -> int:
 
             found = replace(found, serving=serving(found, demand))
         if arguments.plot is not None:
-            save_plot(found, arguments.plot)
+            from rightpool.cli.plot.data import plot_of
+            from rightpool.cli.plot.draw import draw
+
+            save_plot(draw(plot_of(found), form_of(arguments.plot)), arguments.plot)
         if arguments.output == "table":
             print_explanation(Page(), found, everything=arguments.all)
         else:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from rightpool.api.placement import CapacityType
-from rightpool.api.record import HINTS, Record, wire_name
+from rightpool.api.record import PARTS, Record
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.documents import plain
 
@@ -23,14 +22,9 @@ def status_document(part: Record | None) -> dict[str, Any] | None:
 
 def _complete(found: dict[str, Any], part: Record) -> None:
     kind: type = type(part)  # mypy takes the type of a protocol for one that can't be hashed
-    for name, wire in _names(kind):
-        value = getattr(part, name)
+    for named in PARTS[kind]:
+        value = getattr(part, named.name)
         if isinstance(value, CapacityType | WorkUnit):
-            found[wire] = value.value
+            found[named.wire] = value.value
         elif isinstance(value, Record):
-            _complete(found.get(wire, found), value)  # what is inlined is beside its owner's fields
-
-
-@cache
-def _names(kind: type) -> tuple[tuple[str, str], ...]:
-    return tuple((name, wire_name(name, hint)) for name, hint in HINTS[kind].items())
+            _complete(found.get(named.wire, found), value)  # what is inlined is beside its owner's fields

@@ -13,7 +13,6 @@ from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.profiles.findings import Finding
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.sample import Field
 
 
 class Bottleneck(StrEnum):
@@ -60,10 +59,6 @@ class Case:
     """The chip, with the figures of its data sheet."""
     before: Bottleneck | None
     """The class of the last diagnosis, for hysteresis; None for the first."""
-
-    def value(self, field: Field) -> float | None:
-        """The value of a field; None if it is missing."""
-        return self.profile.value(field)
 
     def threshold(self, threshold: float, *classes: Bottleneck) -> float:
         """The threshold of these classes, lowered if one of them was the previous class."""

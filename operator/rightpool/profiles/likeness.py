@@ -10,8 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from rightpool.profiles.packed_readings import PackedReadings
-from rightpool.profiles.profile import Profile, Reading
+from rightpool.profiles.profile import PackedReadings, Profile, Reading
 from rightpool.profiles.sample import PER_STEP, Field
 
 # Tolerances: values that differ by less are equal. Relative, and absolute for ratios.

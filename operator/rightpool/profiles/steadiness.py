@@ -206,9 +206,11 @@ def window_doubt(reading: Reading) -> float:
 
 
 def quantile_of_t(z: float, freedom: float) -> float:
-    """Student's t at the probability of the standard normal's z (Cornish and Fisher's expansion, to second order)."""
-    first = (z**3 + z) / (4.0 * freedom)
-    return z + first + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * freedom**2)
+    """Student's t at the probability of the standard normal's z (Wallace, 1959). Within 1% from 5 degrees of freedom
+    on; with fewer too much rather than too little, 12% with 2 at 0.5%, so that few observations never look surer than
+    they are."""
+    wallace = z * (8.0 * freedom + 3.0) / (8.0 * freedom + 1.0)
+    return math.sqrt(freedom * math.expm1(wallace**2 / freedom))
 
 
 def worth_keeping(stored: Variation | None, now: Variation | None) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from rightpool.api.altered import altered
 from rightpool.api.policy import POLICY_NAME, PlacementPolicySpec
-from rightpool.api.working_memory import with_working_memory
+from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Conflict, NotFound, Unavailable, Unreachable
 from rightpool.cluster.events import EventRecorder
@@ -402,7 +402,7 @@ class Planner:
                 "uid": uid,
                 "resourceVersion": step.stored.resource_version,
             },
-            "status": with_working_memory(step.draft.body),
+            "status": ProfiledJobStatus.stored(step.draft.body),
         }
         try:
             parts.fence.leader()

@@ -21,6 +21,8 @@ from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.threat import Threat
 from rightpool.planning.jobs.trial_seen import TrialSeen
 from rightpool.planning.moves.news import look_until, taken_over
+from rightpool.planning.moves.trying_texts import ENDED_ITSELF
+from rightpool.planning.offers.readiness import COMPLETED
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.executor import Executor
@@ -172,7 +174,8 @@ class Observer:
         ended = stored.job.invalid
         if stored.job.state.finished is not None:
             condition = find_condition(stored.status.conditions, stored.job.state.finished)
-            ended = (condition and condition.message) or stored.job.state.finished
+            why = (condition and condition.message) or stored.job.state.finished
+            ended = ENDED_ITSELF if stored.job.state.finished == COMPLETED else why.partition("; ")[0]
         return TrialSeen(
             job.state.trials,
             None if ref is None else ref.since,

@@ -16,6 +16,11 @@ START_SECONDS: Final = 900
 """For the start of a trial's pods. After this and three times what is measured Kubernetes ends them, should the
 operator not do so."""
 
+END_SECONDS: Final = 5
+"""Between SIGTERM and SIGKILL, at most: a trial saves nothing, and its chips are lent."""
+SCRATCH_LIMIT: Final = "10Gi"
+"""Of each volume that is empty in a trial and is not in the job: it is on the node's disk, which others need."""
+
 # What ends with a pod, or can't be written to.
 _OF_THE_POD: Final = frozenset(
     {"configMap", "downwardAPI", "emptyDir", "ephemeral", "gitRepo", "image", "name", "projected", "secret"}
@@ -58,13 +63,14 @@ def trial_template(template: Mapping[str, Any], volumes: TrialVolumes) -> dict[s
     found = normalised(template)
     pod = found.setdefault("spec", {})
     pod.pop("priorityClassName", None)  # it takes chips from nobody
+    pod["terminationGracePeriodSeconds"] = min(pod.get("terminationGracePeriodSeconds", END_SECONDS), END_SECONDS)
     lasting = {one.get("name") for one in pod.get("volumes") or () if not one.keys() <= _OF_THE_POD}
     if volumes is TrialVolumes.SCRATCH:
         for one in pod.get("volumes") or ():
             if one.get("name") in lasting:
                 name = one["name"]
                 one.clear()
-                one.update(name=name, emptyDir={})
+                one.update(name=name, emptyDir={"sizeLimit": SCRATCH_LIMIT})
     for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
         if volumes is TrialVolumes.READ_ONLY:
             for mount in container.get("volumeMounts") or ():

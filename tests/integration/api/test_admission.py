@@ -201,11 +201,11 @@ def test_a_job_can_be_suspended_and_resumed(server: Server, namespace: str) -> N
 
 
 def test_scale_obeys_the_bounds(server: Server, namespace: str) -> None:
-    server.create(changed(JOB, {"spec.elasticity": {"minChips": 4, "maxChips": 16, "batch": "PerChip"}}), namespace)
-    scaled = server.patch(JOB, namespace, {"spec": {"replicas": 4}}, "scale")
+    server.create(LATENCY, namespace)
+    scaled = server.patch(LATENCY, namespace, {"spec": {"replicas": 4}}, "scale")
     assert scaled["kind"] == "Scale" and scaled["spec"]["replicas"] == 4
-    refused = server.refusals(lambda: server.patch(JOB, namespace, {"spec": {"replicas": 5}}, "scale"))
-    assert any("must be at most elasticity.maxChips" in refusal.message for refusal in refused), refused
+    refused = server.refusals(lambda: server.patch(LATENCY, namespace, {"spec": {"replicas": 9}}, "scale"))
+    assert any("must be at least min" in refusal.message for refusal in refused), refused
 
 
 def test_defaults_are_filled_in(server: Server) -> None:

@@ -63,7 +63,7 @@ def nodes() -> list[Body]:
         for index in range(NODES[pool]):
             name, chips = f"{pool}-{index}", str(spec["chipsPerNode"])
             pods = "0" if pool == DEAD else "250"
-            room = {"cpu": "512", "memory": "4Ti", "pods": pods, "nvidia.com/gpu": chips}
+            room = {"cpu": "512", "memory": "4Ti", "ephemeral-storage": "8Ti", "pods": pods, "nvidia.com/gpu": chips}
             played = PLAYED.get(pool, spec["accelerator"])
             labels = {"kubernetes.io/hostname": name, NODE_LABEL: pool, SIMULATION + "accelerator": played}
             about = {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}

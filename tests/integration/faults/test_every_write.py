@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rightpool.api.working_memory import without_working_memory
+from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import PLACEMENT_POLICIES
 from tests.chaos.operators import ProcessPool
@@ -81,7 +81,7 @@ def rolled_back(site: Site) -> None:
     site.tenant.train("bert", placement=here(A100, SLOW))
     operator.until(lambda: site.tenant.outcomes("bert") and site.tenant.settled("bert"), "it moves there and back")
     ended(operator, "RolledBack", revision=3, pool=A100)
-    assert [avoided["pool"] for avoided in without_working_memory(site.tenant.status("bert"))["avoid"]] == [SLOW]
+    assert [avoided["pool"] for avoided in ProfiledJobStatus.restored(site.tenant.status("bert"))["avoid"]] == [SLOW]
     undone = ("status bert r2 True d-2 Checkpointing True", "status bert r2 True d-2 Draining True")
     assert operator.missed(*STARTS, *LEAVES, *PROVES, *undone, *RETURNS) == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from rightpool.profiles.demand import DAY, SLOT, Demanded, DemandRecord
 from rightpool.profiles.served import RequestCounter, ServedWindow, ServerCounts
 from rightpool.reporting.demand_object import demand_object
 from rightpool.workloads.kinds.server import DEPLOYMENTS
-from tests.integration.runtime.conftest import Start
+from tests.integration.runtime.conftest import CRDS, Start
 from tests.integration.runtime.harness import Body, Fleet
 from tests.patience import PATIENCE, eventually
 
@@ -162,6 +162,49 @@ def test_its_bounds_scale_it_where_it_is(served: EndpointWatch, fleet: Fleet) ->
     assert served.stop() == 2
     placement = fleet.status(NAME)["placement"]
     assert (placement["revision"], placement["replicas"], placement["chips"]) == (1, 3, 6)
+    assert not fleet.status(NAME).get("history")
+
+
+METRICS = Resource("external.metrics.k8s.io", "v1beta1", "ExternalMetricValue", "requests")
+AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+
+
+@pytest.fixture
+def requests_a_second(fleet: Fleet) -> Iterator[Callable[[int], None]]:
+    """Sets what the cluster's API of external metrics says: objects of that group are answered in its own form."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": METRICS.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": METRICS.plural, "kind": METRICS.kind, "listKind": f"{METRICS.kind}List"}
+    name = f"{METRICS.plural}.{METRICS.group}"
+    spec = {"group": METRICS.group, "scope": "Namespaced", "names": names, "versions": [version]}
+    about = {"name": name, "annotations": {"api-approved.kubernetes.io": "unapproved, of a test"}}
+    fleet.client.apply(CRDS, {"metadata": about, "spec": spec})
+    eventually(lambda: "Established" in str(fleet.client.get(CRDS, name).get("status")))
+
+    def say(value: int) -> None:
+        about = {"name": "now", "namespace": fleet.namespace}
+        at = "2026-01-01T00:00:00Z"
+        fleet.client.apply(METRICS, {"metadata": about, "metricName": "requests", "value": str(value), "timestamp": at})
+
+    yield say
+    fleet.client.delete(CRDS, name)
+
+
+def test_an_autoscaler_of_kubernetes_scales_it(
+    served: EndpointWatch, fleet: Fleet, requests_a_second: Callable[[int], None]
+) -> None:
+    requests_a_second(350)
+    target = {"apiVersion": PROFILED_JOBS.api_version, "kind": PROFILED_JOBS.kind, "name": NAME}
+    metric = {"metric": {"name": "requests"}, "target": {"type": "AverageValue", "averageValue": "100"}}
+    spec = {"minReplicas": 2, "maxReplicas": 3, "metrics": [{"type": "External", "external": metric}]}
+    spec |= {"scaleTargetRef": target, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}
+    fleet.client.create(AUTOSCALERS, {"metadata": {"name": NAME, "namespace": fleet.namespace}, "spec": spec})
+    eventually(lambda: answered_by(fleet, "r1", 3), "as many answer as it asks for, at most")
+    requests_a_second(120)
+    eventually(lambda: answered_by(fleet, "r1", 2), "and fewer again")
+    assert served.stop() == 2
+    placement = fleet.status(NAME)["placement"]
+    assert (placement["revision"], placement["replicas"]) == (1, 2)
     assert not fleet.status(NAME).get("history")
 
 

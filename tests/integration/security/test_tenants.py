@@ -88,19 +88,39 @@ def test_what_does_not_run_may_be_changed_without_that_right(tenants: Tenants, b
     assert tenants.patched("writer", "profiledjob", bert, change) == ""
 
 
-def test_scaling_changes_the_replicas_within_the_rules_and_nothing_else(tenants: Tenants, bert: str) -> None:
-    before = tenants.kubectl.json("get", "profiledjob", bert, "--namespace=research")["spec"]
-    scale = {"spec": {"replicas": 2, "workload": {"job": {"chipsPerReplica": 64}}}}
-    assert tenants.patched("scaler", "profiledjob", bert, scale, "--subresource=scale") == ""
-    after = tenants.kubectl.json("get", "profiledjob", bert, "--namespace=research")["spec"]
-    before["workload"]["job"]["replicas"] = 2
+@pytest.fixture
+def ranker(tenants: Tenants) -> Iterator[str]:
+    """A suspended server of one or two replicas."""
+    body = tenants.job("ranker", suspend=True)
+    container = {"name": "server", "image": "x", "readinessProbe": {"httpGet": {"path": "/ready", "port": 8000}}}
+    body["spec"]["workload"] = {
+        "server": {
+            "port": 8000,
+            "metrics": {"port": 8002},
+            "replicas": {"min": 1, "max": 2},
+            "template": {"spec": {"containers": [container]}},
+        }
+    }
+    del body["spec"]["elasticity"]
+    body["spec"]["targets"] = {"latency": {"p99": "50ms"}}
+    assert tenants.refusal("editor", "create", body) == ""
+    yield "ranker"
+    tenants.kubectl("delete", "profiledjob", "ranker", "--namespace=research")
+
+
+def test_scaling_changes_the_replicas_within_the_rules_and_nothing_else(tenants: Tenants, ranker: str) -> None:
+    before = tenants.kubectl.json("get", "profiledjob", ranker, "--namespace=research")["spec"]
+    scale = {"spec": {"replicas": 2, "workload": {"server": {"chipsPerReplica": 64}}}}
+    assert tenants.patched("scaler", "profiledjob", ranker, scale, "--subresource=scale") == ""
+    after = tenants.kubectl.json("get", "profiledjob", ranker, "--namespace=research")["spec"]
+    before["workload"]["server"]["replicas"]["min"] = 2
     assert after == before
-    for replicas, message in ((3, "must be at most elasticity.maxChips"), (0, "should be greater than or equal to 1")):
+    for replicas, message in ((3, "must be at least min"), (0, "should be greater than or equal to 1")):
         refusal = tenants.patched(
-            "scaler", "profiledjob", bert, {"spec": {"replicas": replicas}}, "--subresource=scale"
+            "scaler", "profiledjob", ranker, {"spec": {"replicas": replicas}}, "--subresource=scale"
         )
         assert message in refusal, refusal
-    assert "forbidden" in tenants.patched("scaler", "profiledjob", bert, {"spec": {"suspend": False}})
+    assert "forbidden" in tenants.patched("scaler", "profiledjob", ranker, {"spec": {"suspend": False}})
 
 
 def test_the_rules_of_the_schema_hold_for_updates_too(tenants: Tenants, bert: str) -> None:

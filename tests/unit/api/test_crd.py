@@ -164,11 +164,11 @@ def test_columns_point_to_fields_of_their_type(resource: CustomResource) -> None
 
 def test_scale_points_to_integers_and_a_selector() -> None:
     assert version(PROFILED_JOB)["subresources"]["scale"] == {
-        "specReplicasPath": ".spec.workload.job.replicas",
+        "specReplicasPath": ".spec.workload.server.replicas.min",
         "statusReplicasPath": ".status.replicas",
         "labelSelectorPath": ".status.selector",
     }
-    assert field(PROFILED_JOB, ".spec.workload.job.replicas")["type"] == "integer"
+    assert field(PROFILED_JOB, ".spec.workload.server.replicas.min")["type"] == "integer"
     assert field(PROFILED_JOB, ".status.replicas")["type"] == "integer"
     assert field(PROFILED_JOB, ".status.selector")["type"] == "string"
 

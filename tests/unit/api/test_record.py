@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from rightpool.api import record
 from rightpool.api.status import ProfiledJobStatus
@@ -13,7 +13,7 @@ PLACED = {"placement": {"revision": 1, "pool": "a100", "chips": 4, "replicas": 1
 
 def test_a_status_takes_one_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     """Making one takes a tenth of a second, most of what a command needs to read a job."""
-    monkeypatch.setattr(record, "_ADAPTERS", record._Adapters())
+    monkeypatch.setattr(record, "_ADAPTERS", record._OfKind(TypeAdapter))
     read = ProfiledJobStatus.from_dict(PLACED)
     assert read.state.revision is not None and read.state.revision.placement.pool == "a100"
     assert set(record._ADAPTERS) == {ProfiledJobStatus}

@@ -14,7 +14,6 @@ from rightpool.api.resources import PROFILED_JOB
 from rightpool.api.schema import structural_schema
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
-from rightpool.api.working_memory import with_working_memory, without_working_memory
 from rightpool.reporting.stored_job import read_job
 from tests.unit.api.test_state import states
 from tests.unit.cli.cluster import job
@@ -44,8 +43,8 @@ STATUS_FIELDS = structural_schema(ProfiledJobStatus, defaults=False)["properties
 @given(states)
 def test_nothing_is_lost(state: JobState) -> None:
     body = ProfiledJobStatus(state=state).to_dict()
-    stored = with_working_memory(body)
-    assert without_working_memory(json.loads(json.dumps(stored))) == body
+    stored = ProfiledJobStatus.stored(body)
+    assert ProfiledJobStatus.restored(json.loads(json.dumps(stored))) == body
     assert stored.keys() <= STATUS_FIELDS
 
 
@@ -53,16 +52,16 @@ def test_nothing_is_lost(state: JobState) -> None:
 def test_conditions_are_described_first_and_the_working_memory_last(body: dict[str, Any]) -> None:
     """Of the jobs that the demo's stories have left."""
     status = ProfiledJobStatus.from_dict(body["status"]).to_dict()
-    lines = described(with_working_memory(status))
+    lines = described(ProfiledJobStatus.stored(status))
     assert lines[0] == "conditions:"
     assert lines[-1].startswith("workingMemory:")
     assert len(lines) <= len(described(status)) - 8
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"variation": 3, "cost": 4, "unknown": {}}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"variation": 3, "cost": 4, "cost.unknown": 5, "unknown": {}}'])
 def test_a_text_that_cannot_be_read_costs_what_stands_in_it(text: str) -> None:
     body = PROFILED_JOBS[0]
-    stored = {**with_working_memory(body["status"]), "workingMemory": text}
+    stored = {**ProfiledJobStatus.stored(body["status"]), "workingMemory": text}
     read = read_job({**job(), "metadata": body["metadata"], "spec": body["spec"], "status": stored}).job
     whole = read_job(body).job
     assert read.unreadable is None
@@ -74,7 +73,7 @@ def test_a_text_that_cannot_be_read_costs_what_stands_in_it(text: str) -> None:
 
 def test_a_status_of_before_is_read() -> None:
     for body in PROFILED_JOBS:
-        assert without_working_memory(body["status"]) == body["status"]
+        assert ProfiledJobStatus.restored(body["status"]) == body["status"]
 
 
 def test_no_column_reads_what_is_packed() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args, get_origin
 import pytest
 from pydantic import TypeAdapter
 
-from rightpool.api.record import HINTS, Record, records_of
+from rightpool.api.record import HINTS, PARTS, Record
 from rightpool.api.status import ProfiledJobStatus
 
 # Between moments of two processes, whose clocks differ by seconds or by years, and what is too small to be shown.
@@ -29,8 +29,8 @@ def held(kind: type[Record], found: dict[str, type[Record]]) -> dict[str, type[R
     """By name, a persisted type and all that it holds."""
     if kind.__name__ not in found:
         found[kind.__name__] = kind
-        for hint in HINTS[kind].values():
-            for inner in records_of(hint):
+        for part in PARTS[kind]:
+            for inner in part.records:
                 held(inner, found)
     return found
 

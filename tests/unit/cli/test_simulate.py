@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -43,6 +44,17 @@ def test_a_table_begins_with_the_check(files: Path, capsys: pytest.CaptureFixtur
     assert lines[0].startswith("12 jobs in ")
     assert any(line.startswith("check: 12 jobs") for line in lines[1:3])
     assert any(line.startswith("dollars ") for line in lines)
+
+
+def test_a_picture_shows_what_the_changes_make(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    path = files / "what-if.svg"
+    assert main(arguments(files, "--price", "a100=0", "--seeds", "2", "--plot", str(path))) == 0
+    texts = " ".join(ElementTree.parse(path).getroot().itertext())
+    for text in ("12 jobs played again", "completion, mean hours", "as it was", "what if", "a10g"):
+        assert text in texts
+    assert main(arguments(files, "--seeds", "1", "--plot", str(files / "no" / "x.svg"))) == 1
+    assert "can't be written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.profiles.likeness import SAME_RATIO, SAME_READING, alike, expected_range
-from rightpool.profiles.packed_readings import PackedReadings
-from rightpool.profiles.profile import Profile, Reading, Steadiness, build_profile
+from rightpool.profiles.profile import PackedReadings, Profile, Reading, Steadiness, build_profile
 from rightpool.profiles.sample import Field, Quality, Sample
 from tests.unit.profiles.windows import KEY, profile, window
 

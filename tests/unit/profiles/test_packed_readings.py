@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.profiles.likeness import alike, expected_range
-from rightpool.profiles.packed_readings import PackedReadings
-from rightpool.profiles.profile import Profile, Reading, Steadiness
+from rightpool.profiles.profile import PackedReadings, Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey
 
 NUMBERS = st.floats(allow_nan=False)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from rightpool.reporting import packed_status
-from rightpool.reporting.packed_status import LONGER, MOST, packed, unpacked
+from rightpool.reporting import stored_job
+from rightpool.reporting.stored_job import LONGER, MOST, packed, unpacked
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -24,7 +24,7 @@ STATUSES = st.dictionaries(st.text(), VALUES)
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing was packed in it yet."""
-    monkeypatch.setattr(packed_status, "_COMMON", [b""])
+    monkeypatch.setattr(stored_job, "_COMMON", [b""])
     yield
 
 
@@ -61,7 +61,7 @@ def test_ever_longer_statuses_are_told_apart() -> None:
     assert len(to_json(statuses[-1])) > 1.5e6, "longer than what the API server stores"
     kept = [packed(status) for status in statuses]
     assert [unpacked(one) for one in kept] == statuses
-    assert len(packed_status._COMMON[-1]) <= MOST
+    assert len(stored_job._COMMON[-1]) <= MOST
 
 
 def test_equal_statuses_are_kept_alike() -> None:

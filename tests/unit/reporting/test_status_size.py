@@ -24,10 +24,10 @@ from rightpool.api.progress import JobProgress
 from rightpool.api.recovery import Recovery
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
+from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.traits import ModelTraits, Parallelism
 from rightpool.api.variation import MAX_RECENT, SlowStart, SpanDifference, Variation
 from rightpool.api.work_unit import WorkUnit
-from rightpool.api.working_memory import with_working_memory
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.ending import with_avoided
 from rightpool.planning.moves.migration_texts import verified_text
@@ -214,7 +214,7 @@ def at(job: Job, ref: Revision) -> Job:
 
 
 def size(body: Mapping[str, Any]) -> int:
-    return len(json.dumps(with_working_memory(body), separators=(",", ":")).encode())
+    return len(json.dumps(ProfiledJobStatus.stored(body), separators=(",", ":")).encode())
 
 
 def body_of(job: Job) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from rightpool.contract import LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.node import NodeFacts
 from rightpool.runtime.observe.facts import PodFacts, pod_facts
-from rightpool.runtime.observe.pool_inventory import PoolInventory, take_inventory, why_unusable
+from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory, why_unusable
 from rightpool.runtime.observe.usage import ChipUsage
 from tests.unit.runtime.makers import Body, pod
 from tests.unit.runtime.test_usage import Lister
@@ -76,3 +76,10 @@ def test_an_inventory_is_kept_until_what_it_is_made_from_changes() -> None:
     others[None] = [pod()]
     usage.refresh({"nvidia.com/gpu"})
     assert free(take_inventory(objects, nodes, pods, usage, catalog, known)) == 0, "others' pods have come"
+
+
+def test_outcomes_that_can_not_be_read_are_left_out_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    kept = {"a": {**stored(), "status": {"outcomes": [{"move": "m", "finishedAt": "2026-11-01T00:00:00Z"}]}}}
+    assert kept_outcomes(kept) == {}
+    [record] = caplog.records
+    assert record.getMessage() == "status.outcomes of AcceleratorPool a can't be read: tenant: Field required"

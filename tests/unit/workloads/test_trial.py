@@ -54,6 +54,15 @@ def test_or_has_nothing_that_outlives_it() -> None:
         "cache": ["emptyDir"],
         "settings": ["configMap"],
     }
+    limits = {one["name"]: one["emptyDir"] for one in found["spec"]["volumes"] if "emptyDir" in one}
+    assert limits == {"checkpoints": {"sizeLimit": "10Gi"}, "data": {"sizeLimit": "10Gi"}, "cache": {}}
+
+
+@pytest.mark.parametrize(("own", "seconds"), [(None, 5), (3600, 5), (0, 0)])
+def test_its_chips_are_free_soon(own: int | None, seconds: int) -> None:
+    pod = {**TEMPLATE["spec"], **({} if own is None else {"terminationGracePeriodSeconds": own})}
+    found = trial_template({"spec": pod}, TrialVolumes.READ_ONLY)
+    assert found["spec"]["terminationGracePeriodSeconds"] == seconds
 
 
 def test_the_jobs_own_template_stays() -> None:

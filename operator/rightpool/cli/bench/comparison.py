@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from xml.etree import ElementTree
 
@@ -13,14 +12,13 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.bench.profile import BenchProfile
 from rightpool.planning.judge.difference import Difference
 from rightpool.planning.judge.series import RateSeries
-from rightpool.planning.judge.two_runs import OF_TWO_RUNS, difference_of_runs, doubt
+from rightpool.planning.judge.two_runs import OF_TWO_RUNS, Repeats, difference_of_runs, doubt
 from rightpool.planning.judge.verdict import BETTER_Z, TOLERATED, Verdict, verdict
 from rightpool.profiles.profile import SHARED
 
 # A share of the step that has changed by less is not worth a word.
 _MOVED: Final = 0.03
 _MOST: Final = 30  # runs that anybody would wait for
-_LEAST_SD: Final = 1e-6
 _EXIT: Final = {Verdict.BETTER: 0, Verdict.SAME: 0, Verdict.WORSE: 1, Verdict.IDLE: 1}
 _UNKNOWN: Final = 3
 _FEWEST_PAIRS: Final = 3
@@ -162,31 +160,13 @@ def compare_runs(baseline: BenchProfile, candidate: BenchProfile) -> RunComparis
     if any(run.readings.get(reading, 0.0) >= SHARED for run in (baseline, candidate) for reading in _VOID):
         return RunComparison(baseline, candidate, "", None)
     if baseline.unit is candidate.unit and _place(baseline) == _place(candidate):
-        difference = _difference(baseline, candidate)
+        difference = difference_of_runs(_series(baseline), _series(candidate), _repeats(baseline, candidate))
         return RunComparison(baseline, candidate, f"{WorkUnit(candidate.unit).value.lower()}/s", difference)
     shares = baseline.flops_utilization, candidate.flops_utilization
     if shares[0] and shares[1]:
         before, after = _series(baseline, shares[0]), _series(candidate, shares[1])
         return RunComparison(baseline, candidate, "model FLOPs utilization", difference_of_runs(before, after))
     return RunComparison(baseline, candidate, "", None)
-
-
-def _difference(baseline: BenchProfile, candidate: BenchProfile) -> Difference:
-    """Of runs that took turns by pairs, since each pair met the same machine; of several by how they differ; of single
-    ones by their windows."""
-    found = difference_of_runs(_series(baseline), _series(candidate))
-    both = (baseline.runs, candidate.runs)
-    if min(min(runs) for runs in both) <= 0.0 or min(map(len, both)) < _FEWEST_PAIRS:
-        return found
-    before, after = ([math.log(rate) for rate in runs] for runs in both)
-    if baseline.session and baseline.session == candidate.session and len(before) == len(after):
-        took = [one - other for one, other in zip(before, after, strict=True)]
-        sd, freedom = statistics.stdev(took) / math.sqrt(len(took)), len(took) - 1.0
-        return replace(found, measured=statistics.fmean(took), sd=max(sd, _LEAST_SD), freedom=freedom)
-    doubts = [statistics.stdev(logs) / math.sqrt(len(logs)) for logs in (before, after)]
-    measured = statistics.fmean(before) - statistics.fmean(after)
-    sd, freedom = max(math.hypot(*doubts), _LEAST_SD), min(map(len, both)) - 1.0
-    return replace(found, measured=measured, sd=sd, freedom=freedom)
 
 
 def percent_of(log: float) -> str:
@@ -196,6 +176,11 @@ def percent_of(log: float) -> str:
 
 def _place(one: BenchProfile) -> tuple[str, int]:
     return one.accelerator or one.chip, one.chips
+
+
+def _repeats(baseline: BenchProfile, candidate: BenchProfile) -> Repeats:
+    paired = baseline.session == candidate.session != "" and len(baseline.runs) == len(candidate.runs)
+    return Repeats(baseline.runs, candidate.runs, in_turns=paired)
 
 
 def _series(one: BenchProfile, utilization: float | None = None) -> RateSeries:

@@ -1,1 +1,1 @@
-"""`rightpool explain --plot`: an explanation as a picture."""
+"""Pictures in files: of an explanation (`rightpool explain --plot`), and what draws others."""

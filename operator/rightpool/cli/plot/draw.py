@@ -36,10 +36,9 @@ _BESIDE: Final = 30.0  # factor on the axis of intensity, beside the outermost p
 
 
 def draw(shown: Plot, form: str) -> bytes:
-    """The file of a picture. form: svg or png. The same picture gives the same SVG."""
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "rightpool", "font.size": 9}):
-        figure = Figure(figsize=SIZE, layout="constrained")
-        figure.suptitle(shown.title)
+    """The file of an explanation's picture. form: svg or png."""
+
+    def fill(figure: Figure) -> None:
         grid = figure.add_gridspec(4, 2)
         drawing: tuple[tuple[Any, Callable[[Any, Plot], None]], ...] = (
             (grid[0, 0], _roofline),
@@ -52,6 +51,16 @@ def draw(shown: Plot, form: str) -> bytes:
         )
         for place, panel in drawing:
             panel(figure.add_subplot(place), shown)
+
+    return picture(SIZE, shown.title, fill, form)
+
+
+def picture(size: tuple[float, float], title: str, fill: Callable[[Figure], None], form: str) -> bytes:
+    """The file of a figure that `fill` draws. size: width and height in inches. The same figure gives the same SVG."""
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "rightpool", "font.size": 9}):
+        figure = Figure(figsize=size, layout="constrained")
+        figure.suptitle(title)
+        fill(figure)
         file = io.BytesIO()
         figure.savefig(file, format=form, metadata={"Date": None} if form == "svg" else {}, dpi=120)
     return file.getvalue()

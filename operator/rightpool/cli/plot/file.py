@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from rightpool.cli.connection import CliError
-from rightpool.cli.explained import Explanation
 
 FORMS: Final = ("svg", "png")
 
@@ -30,12 +29,13 @@ def require_library() -> None:
         )
 
 
-def save_plot(found: Explanation, path: Path) -> None:
-    """Draw it. Raises CliError where the file can't be written; then what was there is as it was."""
-    from rightpool.cli.plot.data import plot_of
-    from rightpool.cli.plot.draw import draw
+def form_of(path: Path) -> str:
+    """svg or png."""
+    return path.suffix.lower().removeprefix(".")
 
-    content = draw(plot_of(found), path.suffix.lower().removeprefix("."))
+
+def save_plot(content: bytes, path: Path) -> None:
+    """Raises CliError where the file can't be written; then what was there is as it was."""
     try:
         path.write_bytes(content)
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -66,16 +66,27 @@ def changes_of(arguments: argparse.Namespace) -> Changes:
         objective = Objective(arguments.policy)
     elif arguments.policy is not None:
         policy = _policy(Path(arguments.policy))
-    prices = dict(written.prices)
-    for name, text in _pairs("--price", arguments.price).items():
+    prices = {**written.prices, **prices_of(arguments.price)}
+    pools = {name: str(chips) for name, chips in written.pools.items()} | pools_of(arguments.pool)
+    return Changes(pools, prices, objective, policy)
+
+
+def pools_of(texts: Sequence[str]) -> dict[str, str]:
+    """Chips by pool, of options NAME=CHIPS. Raises NothingToSimulate."""
+    return _pairs("--pool", texts)
+
+
+def prices_of(texts: Sequence[str]) -> dict[str, float]:
+    """Dollars for a chip-hour by pool, of options NAME=DOLLARS. Raises NothingToSimulate."""
+    prices: dict[str, float] = {}
+    for name, text in _pairs("--price", texts).items():
         try:
             prices[name] = float(text)
         except ValueError:
             prices[name] = -1.0
         if not 0.0 <= prices[name] < float("inf"):
             raise NothingToSimulate(f"--price {name}={text}: write dollars for a chip-hour, such as {name}=2.50")
-    pools = {name: str(chips) for name, chips in written.pools.items()} | _pairs("--pool", arguments.pool)
-    return Changes(pools, prices, objective, policy)
+    return prices
 
 
 def changed(scenario: Scenario, changes: Changes) -> Scenario:
@@ -123,7 +134,7 @@ class _PolicyFile(ApiModel):
     spec: PlacementPolicySpec = Field(default_factory=PlacementPolicySpec)
 
 
-def _pairs(option: str, texts: list[str]) -> dict[str, str]:
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")

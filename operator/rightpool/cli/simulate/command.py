@@ -26,6 +26,7 @@ from typing import Final
 
 from rightpool.cli.connection import add_connection_arguments, exit_status
 from rightpool.cli.number_range import whole_number
+from rightpool.cli.plot.file import form_of, plot_file, require_library, save_plot
 
 LOG_FORMATS: Final = ("records", "philly", "helios", "alibaba")
 
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--what-if", type=Path, metavar="FILE", help="such changes in YAML: pools, prices, policy")
     parser.add_argument("--seeds", type=whole_number(1, 50), default=3, help="simulations of each; default: 3")
+    parser.add_argument("--plot", type=plot_file, metavar="FILE", help="draw it into FILE, .svg or .png")
     add_connection_arguments(parser, namespace="jobs of this namespace alone; default: all")
 
 
@@ -65,8 +67,15 @@ def _simulate(arguments: argparse.Namespace) -> int:
     from rightpool.cli.simulate.sources import source_of_history
 
     changes = changes_of(arguments)
+    if arguments.plot is not None:
+        require_library()
     source = source_of_history(arguments)
     as_is = source.scenario
     what_if = changed(as_is, changes) if changes.any else None
-    print_report(simulated(source, what_if, arguments.seeds), arguments.output)
+    found = simulated(source, what_if, arguments.seeds)
+    if arguments.plot is not None:
+        from rightpool.cli.simulate.draw import draw_simulation
+
+        save_plot(draw_simulation(found, form_of(arguments.plot)), arguments.plot)
+    print_report(found, arguments.output)
     return 0

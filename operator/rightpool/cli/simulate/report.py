@@ -22,7 +22,7 @@ _COUNTS: Final = frozenset({"moves", "deadlinesMissed"})
 def print_report(found: Simulated, form: str) -> None:
     """form: table, json or yaml."""
     if form == "table":
-        _print_tables(Page(), found)
+        show_simulation(found, Page())
     else:
         print_document(simulation_document(found), form)
 
@@ -84,7 +84,8 @@ def _ranges(ranges: dict[str, FigureRange], found: Simulated) -> dict[str, Any]:
 # --- table -----------------------------------------------------------------------------------------------------------
 
 
-def _print_tables(page: Page, found: Simulated) -> None:
+def show_simulation(found: Simulated, page: Page) -> None:
+    """On a page: the check, then a row a figure."""
     history = found.history
     begin, end = history.records[0].arrived, max(record.ended for record in history.records)
     days = (end - begin) / DAY

@@ -93,6 +93,16 @@ def value_of(figures: PlayedFigures, name: str) -> float:
     return figures.figures[name] if name in FIGURES else figures.chip_hours.get(name, 0.0)
 
 
+def relative_changes(found: Simulated) -> list[tuple[str, FigureRange]]:
+    """What changes make of each figure that is not 0, as a share of it, by its title. Empty without changes."""
+    rows = []
+    for name, title in FIGURES.items():
+        base, change = found.planned.figure(name).mean, found.difference(name)
+        if change is not None and base > 0.0:
+            rows.append((title, FigureRange(change.mean / base, change.low / base, change.high / base)))
+    return rows
+
+
 def _played(history: History, scenario: Scenario, model: StepModelPredictor, seeds: int, what: str) -> Played:
     runs = []
     for seed in range(seeds):

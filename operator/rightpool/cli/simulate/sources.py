@@ -87,24 +87,35 @@ def source_of_history(arguments: argparse.Namespace) -> HistorySource:
         if arguments.history is None:
             raise NothingToSimulate("--pools needs --history: without a cluster there are no records")
         catalog = load_catalog()
-        return _source(arguments, _pools(arguments.pools, catalog), PlacementPolicySpec(), catalog, [], [])
+        scenario = Scenario(_pools(arguments.pools, catalog), PlacementPolicySpec())
+        return _source(scenario, catalog, *_logged(arguments, scenario.pools), str(arguments.history))
     with connected(arguments) as connection:
         view = ClusterView(connection.client, connection.namespace, arguments.operator_namespace)
-        fleet = view.fleet()
-        policy = view.policy()
-        stored = list(view.all_jobs().values())
-        notes = [*fleet.notes, *view.notes]
-        records: list[EndedJob] = []
         if arguments.history is None:
-            records, unread = _records(connection.client, arguments.operator_namespace)
-            now = time.time()
-            running = [record for one in stored if (record := so_far(one, now)) is not None]
-            records += running
-            notes += unread
-            if arguments.namespace is not None:
-                records = [one for one in records if one.job.startswith(f"{arguments.namespace}/")]
-        pools = {name: _without_others(pool, stored) for name, pool in fleet.pools.items()}
-        return _source(arguments, pools, policy, view.catalog, records, notes)
+            return source_of_records(view, arguments.namespace, time.time())
+        scenario, _, notes = _as_it_is(view)
+        records, bad = _logged(arguments, scenario.pools)
+        return _source(scenario, view.catalog, records, [*notes, *bad], str(arguments.history))
+
+
+def source_of_records(view: ClusterView, namespace: str | None, now: float) -> HistorySource:
+    """The jobs of a cluster, of all its namespaces where none is given. now: Unix seconds, to which those that run are
+    played. Raises NothingToSimulate and ClusterError."""
+    scenario, stored, notes = _as_it_is(view)
+    records, unread = _records(view.client, view.operator_namespace)
+    records += [record for one in stored if (record := so_far(one, now)) is not None]
+    if namespace is not None:
+        records = [one for one in records if one.job.startswith(f"{namespace}/")]
+    where = f"the records in namespace {view.operator_namespace}"
+    return _source(scenario, view.catalog, records, [*notes, *unread], where)
+
+
+def _as_it_is(view: ClusterView) -> tuple[Scenario, list[StoredJob], list[str]]:
+    fleet = view.fleet()
+    policy = view.policy()
+    stored = list(view.all_jobs().values())
+    pools = {name: _without_others(pool, stored) for name, pool in fleet.pools.items()}
+    return Scenario(pools, policy), stored, [*fleet.notes, *view.notes]
 
 
 def with_chips(pool: Pool, chips: int) -> Pool:
@@ -121,29 +132,27 @@ def with_chips(pool: Pool, chips: int) -> Pool:
     )
 
 
+def _logged(arguments: argparse.Namespace, pools: Mapping[str, Pool]) -> tuple[list[EndedJob], list[str]]:
+    """The jobs of --history, and which of its lines are none."""
+    on = arguments.on or max(pools, key=lambda name: (pools[name].total, name), default="")
+    if on not in pools:
+        raise NothingToSimulate(f"--on {on}: there is no such pool; there are {', '.join(sorted(pools)) or 'none'}")
+    records, bad = READERS[arguments.format](_lines(arguments.history), pools, on)
+    return records, bad_lines(str(arguments.history), bad)
+
+
 def _source(
-    arguments: argparse.Namespace,
-    pools: Mapping[str, Pool],
-    policy: PlacementPolicySpec,
-    catalog: Catalog,
-    records: list[EndedJob],
-    notes: list[str],
+    scenario: Scenario, catalog: Catalog, records: list[EndedJob], notes: list[str], where: str
 ) -> HistorySource:
-    if arguments.history is not None:
-        on = arguments.on or max(pools, key=lambda name: (pools[name].total, name), default="")
-        if on not in pools:
-            raise NothingToSimulate(f"--on {on}: there is no such pool; there are {', '.join(sorted(pools)) or 'none'}")
-        records, bad = READERS[arguments.format](_lines(arguments.history), pools, on)
-        notes = [*notes, *bad_lines(str(arguments.history), bad)]
-    history = history_of(records, pools, catalog)
-    notes += [f"left out is {one.job}: {one.why}" for one in history.left_out[:SHOWN_LINES]]
+    """where: the records come from, for a reader."""
+    history = history_of(records, scenario.pools, catalog)
+    notes = [*notes, *(f"left out is {one.job}: {one.why}" for one in history.left_out[:SHOWN_LINES])]
     if len(history.left_out) > SHOWN_LINES:
         notes.append(f"left out are {len(history.left_out) - SHOWN_LINES} more jobs")
     if not history.records:
-        where = arguments.history or f"the records in namespace {arguments.operator_namespace}"
         why = f"; {notes[-1]}" if notes else "; jobs are recorded when they end"
         raise NothingToSimulate(f"{where}: there is no job to play{why}")
-    return HistorySource(history, Scenario(pools, policy), tuple(notes))
+    return HistorySource(history, scenario, tuple(notes))
 
 
 def bad_lines(where: str, bad: list[BadLine]) -> list[str]:

@@ -13,6 +13,7 @@ from rightpool.api.wording import dollars, number, short_place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.candidate_kinds import with_kinds
 from rightpool.cli.compare.rows import ComparedRow
+from rightpool.cli.simulate.runs import Simulated, relative_changes
 from rightpool.cli.table import NOTHING
 from rightpool.cli.timeline import Stretch
 from rightpool.planning.offers.candidate import Candidate
@@ -89,12 +90,13 @@ def _rate(rate: float | None, unit: WorkUnit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What a million units of work cost at a placement, or how fast they go there, with 80% interval."""
+    """What a million units of work cost at a placement, how fast they go there, or what changes make of a figure, with
+    80% interval."""
 
     where: str
-    """The placement, for a reader."""
+    """The placement or the figure, for a reader."""
     text: str
-    """The figure, for a reader."""
+    """How much it is, for a reader."""
     low: float
     """In units of the drawing, as median and high are."""
     median: float
@@ -140,6 +142,28 @@ def rate_intervals(rows: Sequence[ComparedRow]) -> list[Interval]:
             "eligible" if row.passes else "rejected",
         )
         for row, rate in rated
+    ]
+
+
+def change_intervals(found: Simulated) -> list[Interval]:
+    """What changes make of each figure, as a share of it, with no change in the middle of the drawing."""
+    rows = relative_changes(found)
+    most = max((max(abs(one.low), abs(one.high)) for _, one in rows), default=0.0) or 1.0
+
+    def place(share: float) -> float:
+        return (1.0 + share / most) * WIDTH / 2
+
+    return [
+        Interval(
+            title,
+            f"{one.mean:+.0%} ({one.low:+.0%} to {one.high:+.0%})",
+            place(one.low),
+            place(one.mean),
+            place(one.high),
+            False,
+            "eligible" if one.certain else "rejected",
+        )
+        for title, one in rows
     ]
 
 

@@ -22,6 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rightpool.api.choices import Objective
 from rightpool.cli.compare.command import WEIGHTS
 from rightpool.cli.connection import Connection
 from rightpool.cli.explanation import COULD_BE, DOES
@@ -29,10 +30,13 @@ from rightpool.cli.ui.cached import Cached, Latest, ReadProblem
 from rightpool.cli.ui.comparison import ComparisonPicture, comparison_page, read_comparison
 from rightpool.cli.ui.fleet import FleetPicture, fleet_page, read_fleet
 from rightpool.cli.ui.job import JobPicture, job_address, job_page, read_job_picture
+from rightpool.cli.ui.simulation import SimulationPicture, read_simulation, simulation_page
 from rightpool.planning.jobs.job import JobKey
 
 # A browser asks this often, and what is older than this is read anew.
 UPDATE_SECONDS: Final = 5.0
+# What was simulated is not made anew before this: it takes long, and the past changes little.
+SIMULATED_SECONDS: Final = 900.0
 # Pages of jobs that are kept; one that nobody looks at is read no more.
 PICTURES_KEPT: Final = 32
 # Other names are those of another site that had itself resolved to this machine (DNS rebinding).
@@ -91,6 +95,12 @@ class PictureSource:
         client, where = self.connection.client, self.operator_namespace
         return read_comparison(client, key, against, weights, operator_namespace=where, now=self.clock())
 
+    def simulation(self, asked: tuple[str, str, str]) -> SimulationPicture:
+        """Of the jobs of the past, with what is asked for changed."""
+        client, where = self.connection.client, self.operator_namespace
+        namespace = None if self.everywhere else self.connection.namespace
+        return read_simulation(client, namespace, asked, operator_namespace=where, now=self.clock())
+
     def job(self, key: JobKey) -> JobPicture:
         """As it is now."""
         client, where = self.connection.client, self.operator_namespace
@@ -140,10 +150,23 @@ class Pages:
         title = f"{key}: accelerators"
         return self._answer(request, "compare.html", latest, title, page=page, query=query, job=job_address(key))
 
-    def _kept(self, what: tuple[object, ...], read: Callable[[], T]) -> Cached[T]:
-        """what: names it, and the kind of what is read."""
+    def show_simulation(self, request: Request) -> Response:
+        """`/simulate`. Query: pools, prices, as options of `rightpool simulate` with commas between, and objective."""
+        query = {name: request.query_params.get(name, "")[:200] for name in ("pools", "prices", "objective")}
+        asked = query["pools"], query["prices"], query["objective"]
+        latest: Latest[SimulationPicture] = self._kept(
+            ("simulate", *asked), lambda: self.source.simulation(asked), SIMULATED_SECONDS
+        ).latest()
+        page = None if latest.value is None else simulation_page(latest.value)
+        objectives = [one.value for one in Objective]
+        return self._answer(
+            request, "simulate.html", latest, "What would have been", page=page, query=query, objectives=objectives
+        )
+
+    def _kept(self, what: tuple[object, ...], read: Callable[[], T], seconds: float = UPDATE_SECONDS) -> Cached[T]:
+        """what: names it, and the kind of what is read. seconds: how old it may be."""
         with self._lock:
-            kept = self._pictures.setdefault(what, Cached(read, UPDATE_SECONDS))
+            kept = self._pictures.setdefault(what, Cached(read, seconds))
             self._pictures.move_to_end(what)
             while len(self._pictures) > PICTURES_KEPT:
                 self._pictures.popitem(last=False)
@@ -194,6 +217,7 @@ def application(pages: Pages) -> Starlette:
     return Starlette(
         routes=[
             Route("/", pages.show_fleet),
+            Route("/simulate", pages.show_simulation),
             Route("/jobs/{namespace}/{name}", pages.show_job),
             Route("/jobs/{namespace}/{name}/compare", pages.show_comparison),
             Mount("/static", StaticFiles(directory=_FOLDER / "static")),

@@ -6,6 +6,10 @@ better plan. What is left open is little, and solved exactly.
 
 from __future__ import annotations
 
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -87,14 +91,30 @@ def _solved(program: AllocationProgram, jobs: Ints, columns: Ints, free: Floats)
     least = np.concatenate([program.keeps[jobs].astype(np.float64), np.full(len(pools), -np.inf)])
     most = np.concatenate([np.ones(len(jobs)), free[pools]])
     worth = program.worth[columns]
-    solution = milp(
-        -worth / max(float(np.abs(worth).max()), 1e-12),
-        constraints=LinearConstraint(matrix, least, most),
-        integrality=np.ones(count),
-        bounds=Bounds(0.0, 1.0),
-        options={"mip_rel_gap": CLOSE, "node_limit": _NODES, "time_limit": _SECONDS},
-    )
+    with _without_stdout():
+        solution = milp(
+            -worth / max(float(np.abs(worth).max()), 1e-12),
+            constraints=LinearConstraint(matrix, least, most),
+            integrality=np.ones(count),
+            bounds=Bounds(0.0, 1.0),
+            options={"mip_rel_gap": CLOSE, "node_limit": _NODES, "time_limit": _SECONDS},
+        )
     if solution.x is None:
         return None
     made: Ints = columns[np.asarray(solution.x) > 0.5]
     return made
+
+
+@contextmanager
+def _without_stdout() -> Iterator[None]:
+    """HiGHS up to 1.12 prints a line wherever it repairs a solution, whatever its options say
+    (ERGO-Code/HiGHS issue 2783), in the midst of what a command prints for programs to read."""
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).fflush(None)  # C keeps what it prints until then
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)

@@ -16,8 +16,7 @@ from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.likeness import alike, expected_range
-from rightpool.profiles.packed_readings import PackedReadings
-from rightpool.profiles.profile import Profile, Steadiness, build_profile, stale_after
+from rightpool.profiles.profile import PackedReadings, Profile, Steadiness, build_profile, stale_after
 from rightpool.profiles.sample import Field, RevisionKey, Sample
 from rightpool.profiles.slow_start import with_start_seen
 from rightpool.profiles.steadiness import counted, of_window_length

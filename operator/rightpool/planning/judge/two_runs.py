@@ -1,8 +1,10 @@
 """Two runs of a program of which nothing more will be measured, such as before and after a change of it.
 
 Unlike a place that is looked at again with every window, these are judged once, and by what was measured alone: nothing
-was promised, and no money goes back and forth. How sure a mean is, is told by parts of its run (batch means: Law and
-Kelton, "Simulation modeling and analysis"): a few long ones, since windows side by side are alike.
+was promised, and no money goes back and forth. How sure a mean is, is told by how repeats of its run differ, else by
+parts of it (batch means: Law and Kelton, "Simulation modeling and analysis"): a few long ones, since windows side by
+side are alike. A few repeats that happen to agree do not say that the program has no noise: they are taken to differ by
+USUAL_SD at least, as in `verdict.tolerance`.
 """
 
 from __future__ import annotations
@@ -12,25 +14,60 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from rightpool.planning.judge.difference import Difference, compare
 from rightpool.planning.judge.series import RateSeries
 from rightpool.planning.judge.verdict import BETTER_Z, NOISE_FLOOR, TOLERATED, UNDONE_Z, Rule, Verdict, does_nothing
-from rightpool.profiles.steadiness import quantile_of_t
+from rightpool.profiles.steadiness import PRIOR_FREEDOM, quantile_of_t
 
+USUAL_SD: Final = 0.02
+"""By how much a run is usually off: standard deviation of the logarithm of its rate. On two busy cores it was 0.03 (12
+pairs of equal runs), on a GPU of its own less than 0.01."""
 _PARTS: Final = 5
+_FEWEST_REPEATS: Final = 3  # two say too little of how they differ
 _LEAST_SD: Final = 1e-6  # windows that are all alike
 
 
-def difference_of_runs(before: RateSeries, after: RateSeries) -> Difference:
+class Repeats(NamedTuple):
+    """The same two programs, run several times."""
+
+    before: Sequence[float]
+    """Units a second of each run of the first."""
+    after: Sequence[float]
+    """The same of the second."""
+    in_turns: bool
+    """Whether each run met the same machine as the one of the other program with its number."""
+
+
+ONCE: Final = Repeats((0.0,), (0.0,), in_turns=False)
+"""Nothing was repeated."""
+
+
+def difference_of_runs(before: RateSeries, after: RateSeries, repeats: Repeats = ONCE) -> Difference:
     """By how much what a unit takes differs. `before` did something; both have three windows at least."""
     found = compare(before, after, None)
     if after.mean <= 0.0:
         return found
-    doubts = [_doubt_of_mean(one.rates) for one in (before, after)]
-    sd = max(math.hypot(*(one for one, _ in doubts)), _LEAST_SD)
-    return replace(found, sd=sd, freedom=math.fsum(freedom for _, freedom in doubts))
+    counts = len(repeats.before), len(repeats.after)
+    usual = USUAL_SD * math.sqrt(math.fsum(1.0 / count for count in counts))
+    found = replace(found, usual_sd=usual, usual_freedom=PRIOR_FREEDOM)
+    if min(counts) < _FEWEST_REPEATS or min(*repeats.before, *repeats.after) <= 0.0:
+        doubts = [_doubt_of_mean(one.rates) for one in (before, after)]
+        sd, freedom = math.hypot(*(one for one, _ in doubts)), math.fsum(freedom for _, freedom in doubts)
+        return replace(found, sd=max(sd, _LEAST_SD), freedom=freedom)
+    early, late = ([math.log(rate) for rate in rates] for rates in (repeats.before, repeats.after))
+    found = replace(found, measured=statistics.fmean(early) - statistics.fmean(late))
+    if repeats.in_turns:
+        sd, freedom = _doubt_of_repeats([one - other for one, other in zip(early, late, strict=True)]), counts[0] - 1.0
+    else:
+        sd, freedom = math.hypot(_doubt_of_repeats(early), _doubt_of_repeats(late)), min(counts) - 1.0
+    return replace(found, sd=max(sd, _LEAST_SD), freedom=freedom)
+
+
+def _doubt_of_repeats(logs: Sequence[float]) -> float:
+    """Standard deviation of their mean."""
+    return statistics.stdev(logs) / math.sqrt(len(logs))
 
 
 def _doubt_of_mean(rates: Sequence[float]) -> tuple[float, float]:
@@ -42,8 +79,9 @@ def _doubt_of_mean(rates: Sequence[float]) -> tuple[float, float]:
 
 
 def doubt(difference: Difference, z: float) -> float:
-    """So many standard deviations of what was measured, by Student's t."""
-    return quantile_of_t(z, difference.freedom) * difference.sd
+    """So many standard deviations of what was measured, by Student's t: as it differs by itself, or usually."""
+    by_itself = quantile_of_t(z, difference.freedom) * difference.sd
+    return max(by_itself, quantile_of_t(z, difference.usual_freedom) * difference.usual_sd)
 
 
 def faster(difference: Difference) -> Verdict | None:

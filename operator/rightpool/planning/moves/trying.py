@@ -8,6 +8,7 @@ from typing import Final
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.trial_run import TrialRun
 from rightpool.api.tried import MAX_TRIED
+from rightpool.api.wording import brief
 from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.jobs.trial_seen import TrialSeen
 from rightpool.planning.moves.trying_texts import counts_otherwise, not_measured, not_started, spent_all
@@ -40,7 +41,7 @@ def with_trial(job: Job, trying: Trying, policy: PlacementPolicySpec, now: float
     found = tried_there(job, run.placement, rates, run.measures, (here, run.chip), now)
     if found is None:
         return without_trial(job, now)
-    found = replace(found, cost=run.spent(now), why=why[:MAX_WHY])
+    found = replace(found, cost=run.spent(now), why=brief(why, MAX_WHY))
     ended = without_trial(job, now)
     return ended.with_state(replace(ended.state, tried=(*job.state.tried, found)[-MAX_TRIED:]))
 

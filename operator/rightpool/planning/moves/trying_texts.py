@@ -1,6 +1,10 @@
 """Why a trial has measured nothing, in words."""
 
+from typing import Final
+
 from rightpool.api.work_unit import WorkUnit
+
+ENDED_ITSELF: Final = "its program ended with 0 before it was measured"
 
 
 def not_started(seconds: float) -> str:

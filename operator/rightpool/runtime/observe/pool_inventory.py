@@ -175,7 +175,7 @@ def _kept(objects: Mapping[str, Mapping[str, Any]], what: str, kind: type[T]) ->
         try:
             found[name] = tuple(map(kind.from_dict, (body.get("status") or {}).get(what) or ()))
         except ValueError as error:
-            logger.warning("status.%s of AcceleratorPool %s can't be read: %s", what, name, error)
+            logger.warning("status.%s of AcceleratorPool %s can't be read: %s", what, name, first_problem(error))
     return found
 
 

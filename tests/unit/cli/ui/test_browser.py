@@ -97,7 +97,8 @@ def served(browser: Browser, client: FakeClient, pages: Pages, colours: str) -> 
 @pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
 def test_both_pages_have_no_errors_and_no_findings_and_ask_nobody_else(shown: Shown) -> None:
     compared = "/jobs/vision/resnet50/compare?against=a10g,TPU-v5e"
-    for path in ("/", "/jobs/vision/moved", "/jobs/vision/resnet50", compared, "/?q=nothing"):
+    pages = ("/", "/jobs/vision/moved", "/jobs/vision/resnet50", compared, "/?q=nothing", "/simulate")
+    for path in pages:
         shown.open(path)
         found = Axe().run(shown.page).response["violations"]
         assert [(path, each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []

@@ -1,0 +1,48 @@
+"""The exchange: what HiGHS makes of what the prices leave open."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from rightpool.api.placement import Placement
+from rightpool.planning.allocate.exchange import exchanged
+from rightpool.planning.allocate.market import NOTHING, Market, Stake
+from rightpool.planning.allocate.prices import Priced
+from rightpool.planning.allocate.program import AllocationProgram
+
+
+def program() -> AllocationProgram:
+    """Three jobs for seven chips: the two that need 3 and 4 are worth more together than the one that needs 5."""
+    places, one = [Placement("pool", chips, 1) for chips in (3, 4, 5)], np.ones(1)
+    stakes = [Stake(("ml", name), np.array([place]), one, one, one, 1.0) for place, name in enumerate("abc")]
+    return AllocationProgram(Market(places, stakes, {"pool": 7}), np.array([3.0, 4.0, 6.5]))
+
+
+NO_PRICES = Priced(np.zeros(1), 100.0, np.full(3, NOTHING))
+
+
+def test_the_best_plan_is_found() -> None:
+    assert exchanged(program(), NO_PRICES).tolist() == [0, 1, NOTHING]
+
+
+def test_what_the_solver_prints_stays_out_of_what_a_command_prints(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """HiGHS prints by C's stdio, where it repairs a solution, which it does for few programs."""
+    c, solve, solved = ctypes.CDLL(None), scipy.optimize.milp, []
+
+    def prints(*args: Any, **kwargs: Any) -> Any:
+        c.puts(b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();")
+        solved.append(solve(*args, **kwargs))
+        return solved[-1]
+
+    monkeypatch.setattr("scipy.optimize.milp", prints)
+    exchanged(program(), NO_PRICES)
+    print("the plan", flush=True)
+    c.fflush(None)
+    assert solved and capfd.readouterr().out == "the plan\n"
