@@ -9,7 +9,6 @@ from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.chip_data import shipped
 from rightpool.prediction.chip_model import STATIC_RULE, ChipModel, Comparison
 from rightpool.prediction.columns import Floats
-from rightpool.prediction.combination import measured_weight
 from rightpool.prediction.features import Features
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.precision import CLASSES, HALF, SINGLE, UNKNOWN_PRECISION, peak
@@ -32,6 +31,12 @@ FURTHEST: Final = 3.0
 # Of how much faster arithmetic is, what a job gains by it where no counter tells: the static rule at one bandwidth.
 ARITHMETIC: Final = STATIC_RULE[0] + STATIC_RULE[2]
 ARITHMETIC_SD: Final = 0.25
+
+
+# The model is taken to be no surer than this, and what a measurement says against it within so many of the
+# measurement's standard deviations is taken for noise.
+MODEL_SD: Final = 0.05
+EXPLAINED: Final = 2.0
 
 
 class StepModelPredictor:
@@ -220,3 +225,16 @@ def _with_experience(targets: Destinations, median: Floats, variance: Floats) ->
     known = np.where(np.isnan(median), targets.seen, median)
     log = weight * np.log(targets.seen) + (1.0 - weight) * np.log(known)
     return np.exp(log), targets.seen_sd * np.sqrt(weight)
+
+
+def measured_weight(measured: Floats, sd: Floats, predicted: Floats, variance: Floats) -> Floats:
+    """How much the measurement counts, from 0 to 1; the prediction counts the rest.
+
+    measured, predicted: logarithms of the ratio. sd: standard deviation of the measured one. variance: of the predicted
+    one; NaN where nothing is predicted. What differs from the prediction by more than the measurement's doubt can
+    explain is of the pool, of which the model knows nothing, and the model is the less sure of itself there.
+    """
+    surprise = (measured - predicted) ** 2 - (EXPLAINED * sd) ** 2
+    model = np.maximum(np.maximum(variance, MODEL_SD**2), surprise)
+    weight: Floats = np.where(np.isnan(variance) | np.isnan(predicted), 1.0, model / (model + sd**2))
+    return weight

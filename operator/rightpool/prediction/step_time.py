@@ -5,8 +5,8 @@
 T_sync is a ring all-reduce: 2(r−1)/r seconds per byte over the fast link among the r chips of a group, 2(m−1)/m over
 the slow one between m groups. T_copy moves the same bytes in each chip's memory, into buckets and out of them; alone, a
 chip does without. The root says how well communication hides behind computation. loss(n) is what waiting for each other
-costs. load() is what the loader adds (loading.py): each pod has its own, so it has more to load with more chips of a
-pod, and faster chips do not make it faster.
+costs. load() is what the loader adds (step_shares.py): each pod has its own, so it has more to load with more chips of
+a pod, and faster chips do not make it faster.
 
 Bytes a second and the loss are not known of a job, or roughly; each is one of a few values with its probability, which
 what was measured changes: the exposed communication, and rates at other sizes. A prediction has the mean and the
@@ -24,10 +24,10 @@ from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import Features
 from rightpool.prediction.last_doubling import LastDoubling
 from rightpool.prediction.layout import seconds_per_byte
-from rightpool.prediction.loading import forms, loaded, loader_chances
 from rightpool.prediction.machines import Machines
 from rightpool.prediction.predictor import Destinations
 from rightpool.prediction.size_scales import SizeScales
+from rightpool.prediction.step_shares import forms, loaded, loader_chances
 
 # Bytes to sum for a byte that the chip copies in the same time, lognormal: a faster chip makes gradients sooner. From
 # 1 → 2, 4, 8 chips of some 500 published jobs. Wider than most of them need: a job that shows much communication is

@@ -6,6 +6,7 @@ does not change its diagnosis with every window.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -13,6 +14,7 @@ from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.profiles.findings import Finding
 from rightpool.profiles.profile import Profile
+from rightpool.profiles.sample import Field
 
 
 class Bottleneck(StrEnum):
@@ -55,6 +57,8 @@ class Case:
 
     profile: Profile
     """Of the window to be diagnosed."""
+    values: Mapping[Field, float]
+    """Of its fields over the window; one that is missing is absent."""
     accelerator: Accelerator
     """The chip, with the figures of its data sheet."""
     before: Bottleneck | None

@@ -24,13 +24,14 @@ def diagnose(profile: Profile, accelerator: Accelerator, before: Bottleneck | No
     `before` is the previous diagnosis, for hysteresis. Busy time alone is no evidence for Compute: a loop of
     host-to-device copies is 100% busy and computes nothing.
     """
-    found = _once(Case(profile, accelerator, before))
+    values = {field: reading.value for field, reading in profile.readings.items()}
+    found = _once(Case(profile, values, accelerator, before))
     # A class that is new changes the thresholds for the next window. What holds under its own is taken.
     for _ in Bottleneck:
         if found.bottleneck is before or profile.steadiness is not Steadiness.STEADY:
             break
         before = found.bottleneck
-        found = _once(Case(profile, accelerator, before))
+        found = _once(Case(profile, values, accelerator, before))
     return found
 
 

@@ -34,7 +34,7 @@ _REPAIR_FAILED: Final = 2.0
 
 def unhealthy(case: Case) -> Diagnosis | None:
     """A chip with a fault that ends programs, or makes wrong results likely."""
-    xid, repair = case.profile.value(Field.XID), case.profile.value(Field.REPAIR)
+    xid, repair = case.values.get(Field.XID), case.values.get(Field.REPAIR)
     errors = case.profile.readings.get(Field.UNCORRECTED_ERRORS)
     finding: Finding
     if xid:
@@ -50,17 +50,17 @@ def unhealthy(case: Case) -> Diagnosis | None:
 
 def throttled(case: Case) -> Diagnosis | None:
     """Clocks that heat, a hardware slowdown or a power brake holds down, below what healthy chips reach."""
-    throttle, clock = case.profile.value(Field.THROTTLE), case.profile.value(Field.CLOCK)
+    throttle, clock = case.values.get(Field.THROTTLE), case.values.get(Field.CLOCK)
     if throttle is None or throttle < case.threshold(_THROTTLED, Bottleneck.THROTTLED):
         return None
     if clock is not None and 1.0 - clock < case.threshold(1.0 - _USUAL_CLOCK, Bottleneck.THROTTLED):
         return None
-    heat = case.profile.value(Field.THERMAL_THROTTLE)
+    heat = case.values.get(Field.THERMAL_THROTTLE)
     finding = ClocksHeldDown(
         time=throttle,
         by_heat=None if heat is None else 2.0 * heat >= throttle,
-        degrees=case.profile.value(Field.TEMPERATURE),
-        watts=case.profile.value(Field.POWER),
+        degrees=case.values.get(Field.TEMPERATURE),
+        watts=case.values.get(Field.POWER),
         limit=power_limit(case),
         clock=clock,
     )
@@ -69,7 +69,7 @@ def throttled(case: Case) -> Diagnosis | None:
 
 def power_limit(case: Case) -> float | None:
     """Watts that the driver enforces, else those of the data sheet."""
-    enforced = case.profile.value(Field.POWER_LIMIT)
+    enforced = case.values.get(Field.POWER_LIMIT)
     return case.accelerator.power_watts if enforced is None else enforced
 
 
@@ -78,14 +78,14 @@ def memory_is_short(case: Case) -> Diagnosis | None:
     retries = case.profile.readings.get(Field.MEMORY_RETRIES)
     if retries is None or retries.high <= retries.low:
         return None
-    used, total = case.profile.value(Field.MEMORY_USED), case.profile.value(Field.MEMORY_TOTAL)
+    used, total = case.values.get(Field.MEMORY_USED), case.values.get(Field.MEMORY_TOTAL)
     full = None if used is None or not total else min(1.0, used / total)
     return Diagnosis(Bottleneck.MEMORY_CAPACITY, AllocationsRetried(retries.high - retries.low, full))
 
 
 def no_room_for_more(case: Case, found: Diagnosis) -> Diagnosis | None:
     """Full memory is what limits a job whose chips a larger batch would use better."""
-    used, total = case.profile.value(Field.MEMORY_USED), case.profile.value(Field.MEMORY_TOTAL)
+    used, total = case.values.get(Field.MEMORY_USED), case.values.get(Field.MEMORY_TOTAL)
     if found.bottleneck not in (Bottleneck.HOST_BOUND, Bottleneck.SMALL_KERNELS) or used is None or not total:
         return None
     if used < case.threshold(_FULL, Bottleneck.MEMORY_CAPACITY) * total:

@@ -40,12 +40,12 @@ def straggler(case: Case) -> Diagnosis | None:
 
 def input_wait_share(case: Case) -> float:
     """Share of the step in which chips do nothing because they, or ranks that they wait for, have no data."""
-    return min(max(case.profile.value(Field.INPUT_WAIT) or 0.0, 0.0), _slack(case))
+    return min(max(case.values.get(Field.INPUT_WAIT) or 0.0, 0.0), _slack(case))
 
 
 def saving_share(case: Case) -> float:
     """The same because they, or a rank that they wait for, save."""
-    return min(max(case.profile.value(Field.SAVING) or 0.0, 0.0), _slack(case) - input_wait_share(case))
+    return min(max(case.values.get(Field.SAVING) or 0.0, 0.0), _slack(case) - input_wait_share(case))
 
 
 def _slack(case: Case) -> float:
@@ -59,7 +59,7 @@ def _slack(case: Case) -> float:
     if busy is None:
         return 0.0
     slack = 1.0 - min(busy.value, 1.0)
-    active = case.profile.value(Field.COMPUTE_ACTIVE)
+    active = case.values.get(Field.COMPUTE_ACTIVE)
     if active is not None and (case.profile.chips > 1 or busy.quality is Quality.DERIVED):
         slack = max(slack, 1.0 - min(active / _SATURATED, 1.0))
     return max(0.0, slack)
@@ -72,14 +72,14 @@ def waits_for_input(case: Case) -> bool:
 
 def _one_rank_waits(case: Case) -> Diagnosis | None:
     """The loader of a single rank is slow; where all ranks starve it is the job's."""
-    mean, least = case.profile.value(Field.INPUT_WAIT), case.profile.value(Field.LEAST_INPUT_WAIT)
+    mean, least = case.values.get(Field.INPUT_WAIT), case.values.get(Field.LEAST_INPUT_WAIT)
     if mean is None or least is None or least >= _WELL_FED or least > (1.0 - MOSTLY_SKEW) * mean:
         return None
     return Diagnosis(Bottleneck.STRAGGLER, RankStarves(mean, least))
 
 
 def _by_trace(case: Case) -> Diagnosis | None:
-    mean, least = case.profile.value(Field.EXPOSED_COMMUNICATION), case.profile.value(Field.LEAST_EXPOSED)
+    mean, least = case.values.get(Field.EXPOSED_COMMUNICATION), case.values.get(Field.LEAST_EXPOSED)
     if mean is None or least is None:
         return None
     skew = mean - least
@@ -97,14 +97,14 @@ def _believed(case: Case, waits: float) -> bool:
     waits: share of the time that the one works in which the others do not, on average. Their compute units then do so
     much less than its own.
     """
-    most, mean = case.profile.value(Field.MOST_COMPUTE_ACTIVE), case.profile.value(Field.COMPUTE_ACTIVE)
+    most, mean = case.values.get(Field.MOST_COMPUTE_ACTIVE), case.values.get(Field.COMPUTE_ACTIVE)
     if most is None or mean is None:
         return case.profile.readings[Field.EXPOSED_COMMUNICATION].quality is Quality.MEASURED
     return most - mean >= case.threshold(_SHOWN, Bottleneck.STRAGGLER) * waits * most
 
 
 def _by_compute_units(case: Case) -> Diagnosis | None:
-    most, least = case.profile.value(Field.MOST_COMPUTE_ACTIVE), case.profile.value(Field.LEAST_COMPUTE_ACTIVE)
+    most, least = case.values.get(Field.MOST_COMPUTE_ACTIVE), case.values.get(Field.LEAST_COMPUTE_ACTIVE)
     if most is None or least is None:
         return None
     gap, relative = case.threshold(_GAP, Bottleneck.STRAGGLER), case.weighted(_LEAST_TO_MOST, Bottleneck.STRAGGLER)
@@ -116,7 +116,7 @@ def _by_compute_units(case: Case) -> Diagnosis | None:
 def _by_busy_time(case: Case) -> Diagnosis | None:
     """A chip that idles where the others are busy is late for them: it waits for its host, not in a collective. One
     that saves for all is not late."""
-    mean, slowest = case.profile.value(Field.CHIP_BUSY), case.profile.value(Field.SLOWEST_CHIP_BUSY)
+    mean, slowest = case.values.get(Field.CHIP_BUSY), case.values.get(Field.SLOWEST_CHIP_BUSY)
     if mean is None or slowest is None:
         return None
     gap = mean - slowest - saving_share(case)

@@ -68,18 +68,18 @@ def at_a_roof(case: Case, shares: Shares) -> Diagnosis | None:
 
 
 def _not_computing(case: Case) -> Diagnosis | None:
-    busy, active = case.profile.value(Field.CHIP_BUSY), case.profile.value(Field.COMPUTE_ACTIVE)
+    busy, active = case.values.get(Field.CHIP_BUSY), case.values.get(Field.COMPUTE_ACTIVE)
     if busy is None or active is None or active >= _NOT_COMPUTING:
         return None
     return Diagnosis(Bottleneck.HOST_BOUND, ComputesNothing(case.accelerator.key, busy, active))
 
 
 def _by_roofs(case: Case, shares: Shares | None) -> Diagnosis:
-    working = shares.chip if shares is not None else (case.profile.value(Field.CHIP_BUSY) or 1.0)
+    working = shares.chip if shares is not None else (case.values.get(Field.CHIP_BUSY) or 1.0)
     roofs = _roofs(case, working, shares.roofline if shares is not None else None)
     if roofs.nearest is None:
         return Diagnosis(Bottleneck.UNKNOWN, NothingCounted(case.profile.chips))
-    active = case.profile.value(Field.COMPUTE_ACTIVE)
+    active = case.values.get(Field.COMPUTE_ACTIVE)
     occupied = active is not None and active >= case.threshold(_OCCUPIED, *_ON_CHIP) * min(working, 1.0)
     near = roofs.nearest >= case.threshold(_NEAR, *_ON_CHIP)
     if near:
@@ -105,7 +105,7 @@ def _sparse(case: Case, roofs: Roofs, active: float, working: float) -> Diagnosi
     gapless = busy is not None and busy.quality is Quality.MEASURED  # utilization does not see gaps
     if not gapless or working < case.threshold(_GAPLESS, Bottleneck.SMALL_KERNELS):
         return Diagnosis(Bottleneck.HOST_BOUND, KernelsSparse(chip, active, roofs))
-    used, total = case.profile.value(Field.MEMORY_USED), case.profile.value(Field.MEMORY_TOTAL)
+    used, total = case.values.get(Field.MEMORY_USED), case.values.get(Field.MEMORY_TOTAL)
     full = 0.0 if used is None or not total else used / total
     part = min(1.0, max(active / working, roofs.nearest or 0.0, full))
     return Diagnosis(Bottleneck.SMALL_KERNELS, KernelsSmall(chip, active, roofs, part))
@@ -119,7 +119,7 @@ def _occupied(case: Case, roofs: Roofs, active: float) -> Diagnosis:
     chip = case.accelerator.key
     if roofs.pipe is None:
         return Diagnosis(Bottleneck.COMPUTE, OtherUnitsCompute(chip, active, roofs, _arithmetic(case)))
-    return Diagnosis(Bottleneck.UNKNOWN, KernelsWait(chip, active, case.profile.value(Field.OCCUPANCY), roofs))
+    return Diagnosis(Bottleneck.UNKNOWN, KernelsWait(chip, active, case.values.get(Field.OCCUPANCY), roofs))
 
 
 def _nearer(case: Case, roofs: Roofs, waits: float | None = None) -> Diagnosis:
@@ -138,7 +138,7 @@ def _roofs(case: Case, working: float, known: Roofline | None) -> Roofs:
     pipes = [
         (min(value / working, 1.0) / ATTAINABLE if working > 0 else 0.0, field)
         for field in _PIPES
-        if (value := case.profile.value(field)) is not None
+        if (value := case.values.get(field)) is not None
     ]
     return Roofs(near.matrix, near.bandwidth, max(pipes, default=None))
 

@@ -54,7 +54,7 @@ _BY_HOST: Final = 4.0
 def idle(case: Case) -> Diagnosis | None:
     """Chips do nothing, no step is made, and the program neither waits for data nor saves: it hangs, or it has not
     begun."""
-    busy, steps = case.profile.value(Field.CHIP_BUSY), case.profile.readings.get(Field.STEPS)
+    busy, steps = case.values.get(Field.CHIP_BUSY), case.profile.readings.get(Field.STEPS)
     if busy is None or busy >= _IDLE:
         return None
     advancing = steps is not None and steps.high > steps.low
@@ -62,10 +62,10 @@ def idle(case: Case) -> Diagnosis | None:
         advancing
         or waits_for_input(case)
         or saving_share(case) >= case.threshold(_LIMITING, Bottleneck.CHECKPOINT_BOUND)
-        or (case.profile.value(Field.SAMPLES_PER_SECOND) or case.profile.value(Field.STEPS_PER_SECOND) or 0.0) > 0
+        or (case.values.get(Field.SAMPLES_PER_SECOND) or case.values.get(Field.STEPS_PER_SECOND) or 0.0) > 0
     ):
         return None
-    compiling = case.profile.value(Field.COMPILING) or 0.0
+    compiling = case.values.get(Field.COMPILING) or 0.0
     if compiling >= case.threshold(_COMPILES, Bottleneck.UNKNOWN):
         return Diagnosis(Bottleneck.UNKNOWN, StillCompiles(compiling))
     if not any(field in case.profile.readings for field in _WORK):
@@ -75,7 +75,7 @@ def idle(case: Case) -> Diagnosis | None:
 
 def unused(case: Case) -> Diagnosis | None:
     """Chips of a pod on which nothing ever ran, while others worked: they are neither starved nor waited for."""
-    count = case.profile.value(Field.UNUSED_CHIPS)
+    count = case.values.get(Field.UNUSED_CHIPS)
     if not count:
         return None
     profile = case.profile
@@ -86,7 +86,7 @@ def waiting(case: Case, shares: Shares) -> Diagnosis | None:
     """The larger of communication and waiting, if it limits the job."""
     waited = input_wait_share(case)
     communication = _communication(case, shares, waited)
-    gaps = case.profile.value(Field.LAUNCH_GAPS) or 0.0
+    gaps = case.values.get(Field.LAUNCH_GAPS) or 0.0
     idling = max(shares.idle, waited + saving_share(case), min(gaps, 1.0 - communication))
     largest, both = max(communication, idling), communication + idling
     if largest < case.threshold(_LIMITING, *_WAITING) and both < case.threshold(_LIMITING_TOGETHER, *_WAITING):
@@ -101,7 +101,7 @@ def _communication(case: Case, shares: Shares, waited: float) -> float:
 
     A collective ends when the last rank has come, so what that one is exposed to is the link's.
     """
-    least = case.profile.value(Field.LEAST_EXPOSED)
+    least = case.values.get(Field.LEAST_EXPOSED)
     if not waits_for_input(case):
         return shares.communication
     return min(shares.communication, max(shares.communication - waited, 0.0) if least is None else least)
@@ -109,15 +109,13 @@ def _communication(case: Case, shares: Shares, waited: float) -> float:
 
 def without_shares(case: Case) -> Diagnosis | None:
     """The diagnosis if busy time or communication is not measured."""
-    exposed, busy = case.profile.value(Field.EXPOSED_COMMUNICATION), case.profile.value(Field.CHIP_BUSY)
+    exposed, busy = case.values.get(Field.EXPOSED_COMMUNICATION), case.values.get(Field.CHIP_BUSY)
     waited = input_wait_share(case)
     if busy is not None:
         # Unmeasured communication keeps chips busy, so it is no part of the idle time.
         idling = max(1.0 - min(busy, 1.0), waited + saving_share(case))
         if idling >= case.threshold(_LIMITING, *_HOST):
-            return _host(
-                case, max(waited, min(case.profile.value(Field.INPUT_WAIT) or 0.0, 1.0 - min(busy, 1.0))), idling
-            )
+            return _host(case, max(waited, min(case.values.get(Field.INPUT_WAIT) or 0.0, 1.0 - min(busy, 1.0))), idling)
     if exposed is not None and exposed >= case.threshold(_DOMINANT, Bottleneck.COMMUNICATION_BOUND):
         return Diagnosis(Bottleneck.COMMUNICATION_BOUND, WaitsForLink(case.profile.chips, exposed))
     return Diagnosis(Bottleneck.UNKNOWN, BusyTimeUnknown()) if busy is None else None
@@ -134,7 +132,7 @@ def _host(case: Case, waited: float, idling: float) -> Diagnosis:
         return Diagnosis(Bottleneck.INPUT_BOUND, WaitsForInput(chips, idling, waited))
     if by_saves >= by_host:
         return Diagnosis(Bottleneck.CHECKPOINT_BOUND, WaitsForSave(chips, idling, saved))
-    compiling = case.profile.value(Field.COMPILING) or 0.0
+    compiling = case.values.get(Field.COMPILING) or 0.0
     finding = WaitsForHost(
         chips,
         idling,
@@ -149,7 +147,7 @@ def _over_link(case: Case, communication: float) -> Diagnosis:
     """Exposed communication, judged against what the link can carry in that time."""
     link, chips = case.accelerator.intra_link, case.profile.chips
     kind = link.kind
-    peer, pcie = case.profile.value(Field.PEER_SENT), case.profile.value(Field.PCIE_SENT)
+    peer, pcie = case.values.get(Field.PEER_SENT), case.values.get(Field.PCIE_SENT)
     sent = peer if kind in _PEERS else pcie if kind is LinkKind.PCIE else None
     finding = WaitsForLink(chips, communication, kind)
     if kind in _PEERS and peer is not None and pcie is not None and pcie > _BY_HOST * peer:

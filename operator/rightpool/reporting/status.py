@@ -40,7 +40,6 @@ from rightpool.reporting.decision_texts import decision_text
 from rightpool.reporting.profile_status import profile_status
 from rightpool.reporting.recovery import carried_over, still_applies
 from rightpool.reporting.server_status import p99_text, server_status, target_text
-from rightpool.reporting.shown import shown_values
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.verdicts import proposed_candidate
 from rightpool.reporting.write_policy import ShownValues
@@ -108,7 +107,7 @@ def draft_status(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
         server=server,
         summary=_summary(account, measured_now(conditions, profile), outlook, recommendation, server, job),
     )
-    return StatusDraft(status.to_dict(), stored_body, before.conditions, conditions, shown_values(context.assessment))
+    return StatusDraft(status.to_dict(), stored_body, before.conditions, conditions, _shown_values(context.assessment))
 
 
 def _untouched(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
@@ -123,6 +122,31 @@ def _untouched(stored: StoredJob, job: Job, context: Context) -> StatusDraft:
     written = ProfiledJobStatus(conditions=conditions).to_dict()
     body = {**before, "conditions": written["conditions"], "observedGeneration": job.generation}
     return StatusDraft(body, before, stored_conditions, conditions, {})
+
+
+def _shown_values(assessment: Assessment | None) -> ShownValues:
+    """What the messages are made of, as numbers, enough to see that other ones are worth a write: the alternative that
+    they compare with, which is what would be taken, else the best of the others; and how well the job scales here."""
+    if assessment is None:
+        return {}
+    candidate, current = assessment.decision.candidate or assessment.first, assessment.current
+    if candidate is None or candidate.throughput is None:
+        return {}
+    shown: dict[str, float | str] = {
+        "pool": candidate.placement.pool,
+        "chips": str(candidate.placement.chips),
+        "throughput": candidate.throughput.median,
+        "unit": candidate.unit.value,
+    }
+    if candidate.cost_per_hour is not None:
+        shown["costPerHour"] = candidate.cost_per_hour
+    if candidate.saving is not None:
+        shown["savings"] = candidate.saving
+    if current is not None and current.scaling_efficiency is not None:
+        shown["scalingEfficiency"] = current.scaling_efficiency
+    if current is not None and current.flops_utilization is not None:
+        shown["modelFlopsUtilization"] = current.flops_utilization
+    return shown
 
 
 def _summary(

@@ -15,7 +15,7 @@ happens to a job meanwhile would wait behind them, as would the next readings.
 
 This decides on statuses that were made. Whether making one can be worth it is asked before, by `job_step`, of the
 verdicts alone (`verdicts.py`): of a crowd whose numbers alone may differ it makes 200 in a cycle. What it says
-while measurements are missing after a restart is in `recovery`; and `runtime/act/refused_writes.py` waits where the
+while measurements are missing after a restart is in `recovery`; and `runtime/act/refusals.py` waits where the
 API server did not take it.
 """  # noqa: E501
 

@@ -45,11 +45,11 @@ from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.policy_publisher import PolicyPublisher
 from rightpool.runtime.act.pool_publisher import ClosedPools, PoolPublisher
-from rightpool.runtime.act.refused_writes import RefusedWrites
+from rightpool.runtime.act.refusals import RefusedWrites
 from rightpool.runtime.health import Health
 from rightpool.runtime.job_step import Decide, Step, Stepper, ended_and_reported, never_ran
 from rightpool.runtime.metrics import OperatorMetrics
-from rightpool.runtime.metrics_recorder import MetricsRecorder
+from rightpool.runtime.metrics_recorder import MetricsRecorder, PhaseTimer
 from rightpool.runtime.observe.facts import meta
 from rightpool.runtime.observe.members import Members
 from rightpool.runtime.observe.pool_inventory import PoolInventory, kept_outcomes, take_inventory
@@ -60,7 +60,6 @@ from rightpool.runtime.observe.usage import ChipUsage
 from rightpool.runtime.observe.volumes import BoundJobs
 from rightpool.runtime.observe.windows import RevisionWindows
 from rightpool.runtime.observer import Observer
-from rightpool.runtime.phase_timer import PhaseTimer
 
 SETTLE_SECONDS: Final = 0.15  # changes come in bursts: a Job and its pods, a node and its neighbours
 MAX_BACKOFF: Final = 30.0

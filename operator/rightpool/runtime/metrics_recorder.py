@@ -1,10 +1,12 @@
-"""Records decisions, ended migrations and the state of the fleet as metrics and in the log."""
+"""Records decisions, ended migrations, the state of the fleet and what a cycle takes as metrics and in the log."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
@@ -127,3 +129,25 @@ def _state_of(job: Job) -> str:
     revision = job.state.revision
     running = revision is not None and job.revision(revision.revision).all_running(revision.placement.replicas)
     return "Running" if running else "Waiting"
+
+
+class PhaseTimer:
+    """Adds up what a cycle spends in each phase, which it may enter more than once."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time inside for this phase, also where it fails."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + self._clock() - began
+
+    def take(self) -> dict[str, float]:
+        """Seconds of each phase that was entered, and begin anew."""
+        seconds, self._seconds = self._seconds, {}
+        return seconds

@@ -25,7 +25,7 @@ from rightpool.runtime import loop
 from rightpool.runtime.act import template_checks
 from rightpool.runtime.act.executor import Executor
 from rightpool.runtime.job_step import Step, Stepper
-from rightpool.runtime.phase_timer import PhaseTimer
+from rightpool.runtime.metrics_recorder import PhaseTimer
 from tests.unit.runtime.small_fleet import small_store
 
 JOBS = 12

@@ -25,9 +25,8 @@ from rightpool.planning.offers.numbers import numbers_of
 from rightpool.planning.offers.offers import SURE, Numbers, Offers
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
-from rightpool.planning.offers.repair import approaching, repairing
-from rightpool.planning.offers.row_index import row_index_of
-from rightpool.planning.offers.row_rates import row_rates
+from rightpool.planning.offers.repair import approaching, least_elsewhere, relax, repairing
+from rightpool.planning.offers.rows import row_index_of, row_rates
 from rightpool.planning.offers.scores import (
     payback,
     saving,
@@ -39,7 +38,6 @@ from rightpool.planning.offers.scores import (
 )
 from rightpool.planning.offers.shape import Shape
 from rightpool.planning.offers.targets.target import EVEN
-from rightpool.planning.offers.unreachable import least_elsewhere, relax
 from rightpool.planning.work.fading import Faded
 from rightpool.prediction.columns import Bools, Floats, Ints, first_of_each, largest_of_each, or_nan
 from rightpool.prediction.cost import MILLION, probability_cheaper

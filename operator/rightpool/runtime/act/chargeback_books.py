@@ -22,9 +22,10 @@ from rightpool.api.action import Action
 from rightpool.api.ledger import Outcome
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cluster.client import ClusterClient
-from rightpool.contract import LABEL_CHARGEBACK
+from rightpool.contract import LABEL_CHARGEBACK, LABEL_POOL_COSTS
 from rightpool.hardware.pool import Pool
 from rightpool.planning.books.chargeback import Chargeback, deleted_moves
+from rightpool.planning.books.pool_costs import PoolCosts
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.assessment import Assessment
@@ -32,16 +33,16 @@ from rightpool.planning.offers.experience import MOST_COMPARISONS
 from rightpool.planning.work.progress import goodput, progress_of
 from rightpool.profiles.profile import Profile
 from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
+from rightpool.reporting.pool_costs_object import NAME, is_pool_costs, pool_costs_object, read_pool_costs
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.config_maps import ConfigMaps, Form, MapEntry
 from rightpool.runtime.act.ended_jobs import EndedJobs
 from rightpool.runtime.act.fence import Fence
-from rightpool.runtime.act.pool_cost_books import PoolCostBooks
 from rightpool.runtime.metrics import CHARGED, ChargebackFigures
 
 BOOK_SECONDS: Final = 60.0
 SAVE_SECONDS: Final = 600.0
-"""Least time between two writes of a namespace where no job was deleted."""
+"""Least time between two writes of a namespace where no job was deleted, and of what pools cost."""
 LONGEST_SECONDS: Final = 3600.0
 """The same at most, however many namespaces there are."""
 SAVES_AT_ONCE: Final = 20
@@ -50,6 +51,9 @@ SHOWN_JOBS: Final = 1000
 
 
 _FORM: Final = Form("the books", LABEL_CHARGEBACK, charged_namespace, config_map, read_books)
+_POOL_COSTS: Final = Form(
+    "what pools cost", LABEL_POOL_COSTS, is_pool_costs, pool_costs_object, read_pool_costs, anew=PoolCosts
+)
 _Stored = MapEntry[Chargeback]
 
 
@@ -232,3 +236,33 @@ def _before_edit(job: Job) -> float | None:
         return None
     before = last.baseline_throughput
     return None if not before else before / last.source.chips
+
+
+class PoolCostBooks:
+    """What pools cost, booked once a minute and stored in one ConfigMap. Used as the books are."""
+
+    def __init__(self, client: ClusterClient, fence: Fence, namespace: str) -> None:
+        self._maps: ConfigMaps[str, PoolCosts] = ConfigMaps(client, fence, namespace, _POOL_COSTS, writes_at_once=1)
+
+    def follow(self) -> None:
+        """This process does not lead: another one books."""
+        self._maps.follow()
+
+    def minute(self, pools: Iterable[Pool], now: float) -> None:
+        """Book what a minute has cost, and store it if that is due."""
+        self._maps.collect()
+        if self._maps.kept is None:
+            self._maps.load(now)
+        kept = self._maps.kept
+        if kept is None:
+            return
+        one = kept.setdefault(NAME, MapEntry(PoolCosts(), saved_at=now))
+        before = one.value.until
+        one.value.book(pools, now)
+        one.dirty |= bool(one.value.rows) and one.value.until != before
+        if one.dirty and now - one.saved_at >= SAVE_SECONDS:
+            self._maps.save(self._maps.waiting(), now)
+
+    def flush(self) -> None:
+        """Store what is not stored yet, at the end of the process."""
+        self._maps.flush()

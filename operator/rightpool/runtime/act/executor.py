@@ -48,9 +48,8 @@ from rightpool.runtime.act.creation import create_or_get, name_taken_text
 from rightpool.runtime.act.deletions import Deletions
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.objects import Objects
-from rightpool.runtime.act.pod_refusals import PodRefusals
 from rightpool.runtime.act.queue_hold import hold, hold_wanted
-from rightpool.runtime.act.refusals import Refusals
+from rightpool.runtime.act.refusals import PodRefusals, Refusals
 from rightpool.runtime.act.services import ChildServices
 from rightpool.runtime.act.template_checks import TemplateChecks, refused_of_made, with_variant
 from rightpool.runtime.act.tracer import Tracer

@@ -8,7 +8,7 @@ from rightpool.api.kubernetes import JOBS
 from rightpool.cluster.resources import EVENTS, PODS
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.commands import AskWhyUnmade, commands
-from rightpool.runtime.act import pod_refusals
+from rightpool.runtime.act import refusals
 from rightpool.runtime.observe.revisions import with_unmade
 from tests.unit.planning.jobs import changed
 from tests.unit.runtime.act.world import World
@@ -59,7 +59,7 @@ def test_the_newest_event_says_why(world: World) -> None:
 
 def test_of_many_jobs_that_start_few_are_asked_about_in_a_cycle(world: World) -> None:
     first = started(world)
-    jobs = [changed(first, uid=f"uid-{number}") for number in range(pod_refusals.REQUESTS_PER_CYCLE + 3)]
+    jobs = [changed(first, uid=f"uid-{number}") for number in range(refusals.REQUESTS_PER_CYCLE + 3)]
     for number, job in enumerate(jobs):
         about = {"name": f"bert-r1-{number}"}  # the store knows children by their owner
         body = child(owner=job.uid, uid=f"job-{number}")
@@ -75,7 +75,7 @@ def test_of_many_jobs_that_start_few_are_asked_about_in_a_cycle(world: World) ->
             if world.executor.needed(job, command):
                 world.executor.carry_out(job, command, world.pools)
                 asked.append((cycle, job.uid))
-    assert [cycle for cycle, _ in asked].count(0) == pod_refusals.REQUESTS_PER_CYCLE
+    assert [cycle for cycle, _ in asked].count(0) == refusals.REQUESTS_PER_CYCLE
     assert len(asked) == len(set(asked)) == len(jobs)
 
 
@@ -92,7 +92,7 @@ def test_who_has_all_pods_is_not_asked_about(world: World) -> None:
 def test_forged_events_are_neither_read_to_the_end_nor_kept_whole(world: World) -> None:
     """A tenant may write as many as he likes, each of a megabyte: they are of his own namespace's job, and no more."""
     job = started(world)
-    for number in range(5 * pod_refusals.EVENTS_READ):
+    for number in range(5 * refusals.EVENTS_READ):
         refuse(world, f"forged-{number}", "forged " * 20_000, f"2999-01-15T08:00:{number % 60:02d}Z")
     read: list[int] = []
     page = world.cluster.page
@@ -107,8 +107,8 @@ def test_forged_events_are_neither_read_to_the_end_nor_kept_whole(world: World) 
     world.clock = 11.0
     world.run(job)
     words = world.executor.why_unmade(job)
-    assert read == [pod_refusals.EVENTS_READ]
-    assert words is not None and len(words) == pod_refusals.LONGEST_WORDS
+    assert read == [refusals.EVENTS_READ]
+    assert words is not None and len(words) == refusals.LONGEST_WORDS
     world.store.observe(PODS, "ADDED", pod())
     job = world.read()
     assert with_unmade(job.observed.revisions, job.state.revision, words) is job.observed.revisions
@@ -121,4 +121,4 @@ def test_an_event_without_a_form_says_nothing(world: World) -> None:
     world.run(job)
     world.clock = 11.0
     world.run(job)
-    assert len(world.executor.why_unmade(job) or "") <= pod_refusals.LONGEST_WORDS
+    assert len(world.executor.why_unmade(job) or "") <= refusals.LONGEST_WORDS
