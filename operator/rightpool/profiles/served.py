@@ -194,12 +194,18 @@ class ServedWindow:
 
 
 class Sides(NamedTuple):
-    """What two Revisions of a server answered at the same time."""
+    """What one reading says that two Revisions of a server have answered. None where it has read no new page of one, as
+    where a Prometheus has scraped them at other moments."""
 
-    new: ServedWindow
+    new: ServedWindow | None
     """That which requests go over to."""
     old: ServedWindow | None
-    """That which they came to; None where its pages were not read."""
+    """That which they came to."""
+
+    @property
+    def at(self) -> float:
+        """Unix seconds of its end."""
+        return max(window.at for window in self if window is not None)
 
 
 def added(windows: Sequence[ServedWindow]) -> ServedWindow | None:

@@ -164,6 +164,27 @@ def test_ten_times_the_record_on_both_sides_undoes_nothing() -> None:
     assert (phase(job), requests_to(job)) == (Phase.SHARING, (1, 2))
 
 
+def test_readings_of_the_sides_need_not_come_together() -> None:
+    """As where a Prometheus scrapes their pods at other moments: a burst that both meet still undoes nothing."""
+    new, old = sides(window(300, 60), None), sides(window(300, 60), None)
+    apart = tuple(one for pair in zip(new, old, strict=True) for one in (pair[0], Sides(None, pair[1].new)))
+    assert phase(seen(sharing(), 1, sides=apart)) is Phase.SHARING
+    assert seen(sharing(), 1, sides=new).state.history[-1].reason is Reason.TOO_LATE
+
+
+def test_requests_are_not_shared_for_long_with_a_side_of_which_nothing_is_read() -> None:
+    def unread(minutes: float, old: ServedWindow = SAME) -> Job:
+        blocks = (Sides(None, replaced(old, 15.0 * n)) for n in range(round(4 * minutes)))
+        return seen(sharing(), 1, now=NOW + 60.0 * minutes + 1.0, sides=tuple(blocks))
+
+    assert phase(unread(5.0)) is Phase.SHARING
+    assert phase(unread(60.0, window(0))) is Phase.SHARING, "no request came"
+    job = unread(5.5)
+    entry = job.state.history[-1]
+    assert (entry.outcome, entry.reason) == (Outcome.ROLLED_BACK, Reason.METRICS_UNREACHABLE)
+    assert (requests_to(job), ended(job)) == ((1,), {2})
+
+
 def test_no_room_to_surge_touches_nothing() -> None:
     job = step(moving())
     blocked = RevisionState(2, True, active=1, blocked="Unschedulable: no chips")
@@ -277,6 +298,8 @@ def test_a_step_waits_while_batches_rather_break_the_limit_at_the_peak() -> None
 def test_batches_that_have_room_go_on() -> None:
     job = seen(promising(spare=2.0), 1, sides=sides(batched(GOOD, 0.021), SAME))
     assert phase(job) is Phase.HOLDING
+    wrong = seen(promising(), 1, sides=sides(batched(GOOD, -0.021), SAME))
+    assert phase(wrong) is Phase.HOLDING, "what no batch can take says nothing"
 
 
 def of_means(requests: float, seconds: float, failed: float = 0) -> ServedWindow:

@@ -11,6 +11,7 @@ from rightpool.planning.moves.setback import (
     EndUnknown,
     FailedWhenSaving,
     GangDisrupted,
+    MetricsUnread,
     NeverStarted,
     NoStep,
     NothingProven,
@@ -42,6 +43,11 @@ SENTENCES: list[tuple[Setback, str]] = [
     (NotRunning(60.0, "no node", None, returning=True), "on the way back: not running after 60 s: no node"),
     (StoppedAnswering("exit 1"), "no replica there answers any more: exit 1"),
     (StoppedAnswering(None), "no replica there answers any more: no reason known"),
+    (
+        MetricsUnread(300.0),
+        "requests went there, and no metrics of it were read for 5 min: see that its pods have the same page there, "
+        "and no NetworkPolicy is in the way",
+    ),
     (NeverStarted("no node"), "the job did not start there: no node"),
     (NeverStarted(None), "the job did not start there: no reason known"),
     (ProgramFailed("exit 1"), "exit 1"),

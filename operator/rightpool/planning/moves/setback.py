@@ -66,6 +66,20 @@ class StoppedAnswering(Setback):
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsUnread(Setback):
+    """Nothing shows how a server answers where it is moved to, though requests go there."""
+
+    waited: float
+    """Seconds for which it is so."""
+
+    def text(self) -> str:
+        return (
+            f"requests went there, and no metrics of it were read for {span(self.waited)}: see that its pods have the "
+            "same page there, and no NetworkPolicy is in the way"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class NeverStarted(Setback):
     """The job is started elsewhere, since its pods never all ran."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import takewhile
 from typing import Final
 
 from rightpool.api.action import Action
@@ -33,7 +34,7 @@ from rightpool.planning.judge.traffic import (
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.ending import avoid_seconds, end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
-from rightpool.planning.moves.setback import NotRunning, StoppedAnswering
+from rightpool.planning.moves.setback import MetricsUnread, NotRunning, StoppedAnswering
 from rightpool.planning.moves.shares import first_share, next_share
 from rightpool.planning.moves.traffic_texts import traffic_text
 from rightpool.planning.offers.targets.registry import yardstick_of
@@ -45,8 +46,11 @@ LONGEST_SURGE_SECONDS: Final = 1800.0
 """How long a target may keep chips without answering."""
 LONGEST_JUDGED_SECONDS: Final = 86_400.0
 """How long requests are waited for that show whether a move keeps the limit."""
+LONGEST_UNREAD_SECONDS: Final = 300.0
+"""How long requests are shared with a target whose metrics are not read, while those of what is left are."""
 FAILING: Final = 0.001
 """Share of requests that may fail."""
+_NOTHING: Final = Answered(0.0, 0.0, 0.0, 0.0)
 _EARLY: Final = 1.0  # seconds by which a reading may be dated before the write that it follows
 
 
@@ -140,13 +144,17 @@ def _batches(job: Job, migration: Migration) -> BatchTimes | None:
     promise = migration.batches
     if promise is None:
         return None
-    timed = (batch_of(mine) for mine, _ in job.observed.sides)
-    logs = [math.log(took / (promise.fixed + promise.each * load)) for load, took in timed if took]
+    timed = (batch_of(mine) for mine, _ in job.observed.sides if mine is not None)
+    longer = [took / (promise.fixed + promise.each * load) for load, took in timed if took is not None]
+    logs = [math.log(ratio) for ratio in longer if ratio > 0.0]
     return BatchTimes(logs, promise.spare)
 
 
 def _judging(job: Job, migration: Migration, now: float) -> Job:
     """What requests say that both sides have answered since this step began."""
+    if not migration.demanded and _unread_seconds(job) > LONGEST_UNREAD_SECONDS:
+        text = MetricsUnread(LONGEST_UNREAD_SECONDS).text()
+        return _back(job, migration, Reason.METRICS_UNREACHABLE, text, now)
     blocks = _blocks(job, migration)
     target = None if yardstick_of(migration.reason) is Yardstick.NONE else job.spec.targets.latency
     late, batches = None if target is None else 1.0 - target.percentile.share, _batches(job, migration)
@@ -209,11 +217,22 @@ def _blocks(job: Job, migration: Migration) -> list[TrafficBlock]:
     target = job.spec.targets.latency
     limit = math.inf if target is None else target.percentile.seconds
     since = migration.phase_since - _EARLY
+    holding = migration.phase is Phase.HOLDING
+    found = (
+        tuple(_answered(one, limit) if one and one.at - one.seconds >= since else None for one in sides)
+        for sides in job.observed.sides
+    )
     return [
-        TrafficBlock(new, None if migration.phase is Phase.HOLDING else _answered(old, limit))
-        for mine, old in job.observed.sides
-        if mine.at - mine.seconds >= since and (new := _answered(mine, limit)) is not None
+        TrafficBlock(new or _NOTHING, None if holding else old)
+        for new, old in found
+        if new is not None or (old is not None and not holding)
     ]
+
+
+def _unread_seconds(job: Job) -> float:
+    """For how long what is left has answered requests, up to now, and nothing was read of the target."""
+    alone = takewhile(lambda sides: sides.new is None, reversed(job.observed.sides))
+    return math.fsum(old.seconds for _, old in alone if old is not None and old.requests_per_second)
 
 
 def _answered(window: ServedWindow | None, limit: float) -> Answered | None:

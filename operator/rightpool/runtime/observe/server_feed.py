@@ -242,9 +242,9 @@ class ServerFeed:
             numbers = migration.target.revision, migration.source.revision
             new, old = (windows.get(RevisionKey(*key, number)) for number in numbers)
             before = self._sides.get(key, ())
-            since = tuple(one for one in before if one.new.at > migration.phase_since)
+            since = tuple(one for one in before if one.at > migration.phase_since)
             before = before if len(since) == len(before) else since
-            kept[key] = before if new is None else (*before, Sides(new, old))
+            kept[key] = before if new is None and old is None else (*before, Sides(new, old))
         self._sides = kept
 
     def _target(self, job: Job, number: int) -> ServerTarget | None:
