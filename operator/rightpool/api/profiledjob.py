@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Self
 
-from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from rightpool.api.adoption import Adoption, WorkloadRef
 from rightpool.api.checkpoint import Checkpoint
-from rightpool.api.choices import AdaptationMode, AdoptionChange, Batch, BudgetAction, GivingWay, Objective, Switch
+from rightpool.api.choices import AdaptationMode, AdoptionChange, Batch, GivingWay, Switch
 from rightpool.api.elasticity import Elasticity
 from rightpool.api.job_set import PODS_OF_JOB_SET
-from rightpool.api.latency import Latency
 from rightpool.api.leader_worker_set import PODS_OF_LEADER_WORKER_SET
 from rightpool.api.model import ApiModel
 from rightpool.api.pool_selection import PlacementSpec
-from rightpool.api.quantities import DURATION_PATTERN, TIME_SCHEMA, Duration, Large, Money, Ratio, a_second_or_more
+from rightpool.api.quantities import DURATION_PATTERN, Duration, Large, Ratio, a_second_or_more
 from rightpool.api.rules import Rule, validations
 from rightpool.api.server import SERVER_RULES
+from rightpool.api.targets import Targets
 from rightpool.api.train_job import PODS_OF_TRAIN_JOB
 from rightpool.api.trial import Trial
-from rightpool.api.units import UnixTime
 from rightpool.api.work_unit import WorkUnit
 from rightpool.api.workload import UNSEEN, Workload
 from rightpool.contract import MANAGED_BY
@@ -69,39 +68,6 @@ def _size_rules(kind: str, asked: str, field: str, pods: str = "") -> tuple[Rule
             field=f".workload.{kind}.{field}",
         ),
     )
-
-
-class Targets(ApiModel):
-    """What the job must achieve."""
-
-    objective: Objective = Objective.MINIMIZE_COST
-    """What is made best among the placements that meet all targets."""
-
-    min_scaling_efficiency: Ratio | None = None
-    """Least share of perfect scaling, throughput / (chips × throughput of one chip), such as "0.85"."""
-
-    min_model_flops_utilization: Ratio | None = None
-    """Least model FLOPs utilization, FLOP/s of the model / (chips × peak dense FLOP/s at the job's precision), such as
-    "0.35". Needs `progress.flopsPerSample`, unless the profiler counts the FLOPs of the program's step."""
-
-    max_cost_per_hour: Money | None = None
-    """Most dollars an hour, such as "40"."""
-
-    max_cost_per_million_samples: Money | None = None
-    """Most dollars for a million samples, such as "1.20"."""
-
-    budget: Money | None = None
-    """Most dollars for the whole job, such as "500"."""
-
-    budget_action: BudgetAction = BudgetAction.WARN
-    """What happens when the budget is spent. Warn: an Event and a condition say so, and the job runs on. Suspend: the
-    job saves and is stopped, until the budget is raised."""
-
-    deadline: Annotated[UnixTime, WithJsonSchema(TIME_SCHEMA)] | None = None
-    """When the job must be done, such as 2026-12-01T00:00:00Z. Needs `progress.totalSamples`."""
-
-    latency: Latency | None = None
-    """How soon a server must answer. Needs `workload.server.metrics`."""
 
 
 class Progress(ApiModel):

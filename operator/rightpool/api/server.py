@@ -200,6 +200,7 @@ class ServerWorkload(ApiModel):
 
 _NO_SERVER: Final = "!has(self.workload) || !has(self.workload.server)"
 _SCALE: Final = "self.workload.server.replicas"
+_TIMES: Final = ("latency", "timeToFirstToken", "interTokenLatency")
 _ELASTIC: Final = ("minChips", "maxChips", "chipCounts", "modelParallel")
 
 
@@ -233,16 +234,22 @@ SERVER_RULES: Final = (
         )
         for name in ("minScalingEfficiency", "minModelFlopsUtilization", "maxCostPerMillionSamples")
     ),
-    Rule(
-        "!has(self.targets.latency) || (has(self.workload) && has(self.workload.server))",
-        "is of servers alone, which answer requests: remove it",
-        field=".targets.latency",
+    *(
+        Rule(
+            f"!has(self.targets.{name}) || (has(self.workload) && has(self.workload.server))",
+            "is of servers alone, which answer requests: remove it",
+            field=f".targets.{name}",
+        )
+        for name in _TIMES
     ),
-    Rule(
-        f"{_NO_SERVER} || !has(self.targets.latency) || has(self.workload.server.metrics)",
-        "is needed for targets.latency, since no requests are counted without it: add it, or remove the target",
-        field=".workload.server.metrics",
-        reason="FieldValueRequired",
+    *(
+        Rule(
+            f"{_NO_SERVER} || !has(self.targets.{name}) || has(self.workload.server.metrics)",
+            f"is needed for targets.{name}, since no requests are counted without it: add it, or remove the target",
+            field=".workload.server.metrics",
+            reason="FieldValueRequired",
+        )
+        for name in _TIMES
     ),
     Rule(
         f"{_NO_SERVER} || !has({_SCALE}.max) || {_SCALE}.max <= {_SCALE}.min || has(self.targets.latency)",

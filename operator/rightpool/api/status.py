@@ -226,6 +226,29 @@ class PlaceSize(Record):
 
 
 @value_object
+class TokenStatus(Record):
+    """What a server that makes tokens makes, over up to five minutes. A field that was not measured is absent."""
+
+    per_second: Figure | None = None
+    """Tokens that all replicas together make."""
+
+    cost_per_million: Figure | None = None
+    """Dollars for a million of them, at this rate."""
+
+    first_at_least: Figure | None = None
+    """Seconds: 99% of the requests had not their first token before that. An edge of the server's histogram."""
+
+    first_at_most: Figure | None = None
+    """Seconds: 99% of the requests had their first token by then. Absent where that is beyond the last edge."""
+
+    next_at_least: Figure | None = None
+    """Seconds from one token to the next: 99% took no less than that. An edge of the server's histogram."""
+
+    next_at_most: Figure | None = None
+    """Seconds from one token to the next: 99% took no more. Absent where that is beyond the last edge."""
+
+
+@value_object
 class ServerStatus(Record):
     """The requests of a server, over up to five minutes, and what its record says of its size. A field that was not
     measured is absent."""
@@ -256,6 +279,9 @@ class ServerStatus(Record):
 
     late_at_most: Share | None = None
     """The same, where the server's histogram has no edge at the limit. Absent where it has."""
+
+    tokens: TokenStatus | None = None
+    """What it makes, of a server that makes tokens."""
 
     peak: Figure | None = None
     """Requests a second that the replicas are for: the most of the last week around this time of day."""

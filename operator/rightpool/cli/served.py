@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rightpool.api.server import ServerWorkload
-from rightpool.api.status import ServerStatus
-from rightpool.api.wording import moment, number, pool_of, share
+from rightpool.api.status import ServerStatus, TokenStatus
+from rightpool.api.wording import dollars, moment, number, pool_of, share
 from rightpool.cli.explained import Explanation
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.offers.candidate import Candidate
@@ -26,7 +26,7 @@ def print_answers(page: Page, found: Explanation, title: str) -> None:
 def _pairs(found: Explanation, server: ServerStatus, workload: ServerWorkload) -> list[tuple[str, str]]:
     pairs, ref = [], found.job.state.revision
     if server.requests_per_second is not None:
-        p99 = p99_text(server)
+        p99 = p99_text(server.p99_at_least, server.p99_at_most)
         pairs.append(
             ("requests", f"{number(server.requests_per_second)} a second{'' if p99 is None else f', p99 {p99}'}")
         )
@@ -34,6 +34,8 @@ def _pairs(found: Explanation, server: ServerStatus, workload: ServerWorkload) -
         most = server.late_at_least if server.late_at_most is None else server.late_at_most
         low = "" if most == server.late_at_least else f"{share(server.late_at_least)} to "
         pairs.append(("late", f"{low}{share(most)} of them"))
+    if server.tokens is not None:
+        pairs.append(("tokens", _tokens_text(server.tokens)))
     if server.week is not None:
         pairs.append(("week", server.week))
     if server.peak is not None:
@@ -47,6 +49,18 @@ def _pairs(found: Explanation, server: ServerStatus, workload: ServerWorkload) -
         allowed = f"{scale.min}" if scale.most == scale.min else f"{scale.min} to {scale.most}"
         pairs.append(("replicas", f"{ref.placement.replicas}{needed}, {allowed} allowed"))
     return pairs
+
+
+def _tokens_text(tokens: TokenStatus) -> str:
+    first = p99_text(tokens.first_at_least, tokens.first_at_most)
+    after = p99_text(tokens.next_at_least, tokens.next_at_most)
+    parts = (
+        None if tokens.per_second is None else f"{number(tokens.per_second)} a second",
+        None if tokens.cost_per_million is None else f"{dollars(tokens.cost_per_million)} a million",
+        None if first is None else f"first p99 {first}",
+        None if after is None else f"next p99 {after}",
+    )
+    return ", ".join(part for part in parts if part is not None)
 
 
 def server_columns(percentile: str) -> tuple[Column, ...]:

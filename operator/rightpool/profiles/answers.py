@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from rightpool.api.value_object import value_object
 from rightpool.profiles.latency import Between
 from rightpool.profiles.sample import Quality
-from rightpool.profiles.served import RequestTime, ServedWindow, added
+from rightpool.profiles.served import RequestCounter, RequestTime, ServedWindow, added
 
 LONGEST_SECONDS: Final = 300.0
 """The windows of so long are one answer."""
@@ -35,11 +36,14 @@ class Late:
     limit: float
     """Seconds."""
     share: Between
-    """Of all requests: between two numbers where the server's histogram has no edge at the limit."""
+    """Of all requests, or of all tokens where it is the time between two: between two numbers where the server's
+    histogram has no edge at the limit."""
     below: float | None
     """The edge below the limit, or at it; None where there is none."""
     above: float | None
     """The edge above the limit, or at it; None where there is none."""
+    time: RequestTime = RequestTime.WHOLE
+    """Which time has this limit."""
 
 
 @value_object
@@ -60,24 +64,41 @@ class Answers:
     """Of the number of requests."""
     problem: PageProblem | None = None
     """Why nothing is known of the requests."""
-    late: Late | None = None
-    """Those beyond the limit that is asked for; None where none is, or no distribution tells."""
+    lates: tuple[Late, ...] = ()
+    """Those beyond each limit that is asked for and of which a distribution tells."""
+    tokens_per_second: float | None = None
+    """That all replicas together make."""
+    first_token: Between | None = None
+    """Seconds within which 99% of the requests had their first token."""
+    between_tokens: Between | None = None
+    """Seconds within which 99% of the other tokens came after the one before."""
+
+    def late(self, time: RequestTime = RequestTime.WHOLE) -> Late | None:
+        """What took too long by this time; None where it has no limit, or no distribution tells."""
+        return next((late for late in self.lates if late.time is time), None)
 
     def same_as(self, before: Answers) -> bool:
         """Whether it says the same as an earlier one, within the tolerance."""
-        plain = (self.revision, self.p99, self.quality, self.problem)
         return (
-            plain == (before.revision, before.p99, before.quality, before.problem)
+            self._plain == before._plain
             and _same(self.requests_per_second, before.requests_per_second)
             and _same(self.error_ratio, before.error_ratio)
             and _same(self.mean_seconds, before.mean_seconds)
-            and _as_late(self.late, before.late)
+            and _same(self.tokens_per_second, before.tokens_per_second)
+            and all(map(_as_late, self.lates, before.lates))
         )
 
+    @property
+    def _plain(self) -> tuple[object, ...]:
+        times = self.p99, self.first_token, self.between_tokens
+        return self.revision, times, self.quality, self.problem, len(self.lates)
 
-def answers_of(revision: int, windows: Sequence[ServedWindow], limit: float | None = None) -> Answers | None:
+
+def answers_of(
+    revision: int, windows: Sequence[ServedWindow], limits: Mapping[RequestTime, float] = MappingProxyType({})
+) -> Answers | None:
     """From windows in their order; None while no window covers all replicas. A window that does not is left out.
-    limit: seconds that requests may take."""
+    limits: seconds that each of these times may take."""
     whole = added([window for window in windows if window.complete])
     if whole is None:
         return None
@@ -88,19 +109,20 @@ def answers_of(revision: int, windows: Sequence[ServedWindow], limit: float | No
         whole.quantile(_QUANTILE),
         whole.mean_seconds,
         whole.quality,
-        late=None if limit is None else _late(whole, limit),
+        lates=tuple(late for time, limit in limits.items() if (late := _late(whole, limit, time)) is not None),
+        tokens_per_second=whole.rate(RequestCounter.TOKENS_OUT),
+        first_token=whole.quantile(_QUANTILE, RequestTime.FIRST_TOKEN),
+        between_tokens=whole.quantile(_QUANTILE, RequestTime.BETWEEN_TOKENS),
     )
 
 
-def _late(whole: ServedWindow, limit: float) -> Late | None:
-    counted, share = whole.counts.times.get(RequestTime.WHOLE), whole.late(limit)
-    return None if counted is None or share is None else Late(limit, share, *counted.edges_around(limit))
+def _late(whole: ServedWindow, limit: float, time: RequestTime) -> Late | None:
+    counted, share = whole.counts.times.get(time), whole.late(limit, time)
+    return None if counted is None or share is None else Late(limit, share, *counted.edges_around(limit), time)
 
 
-def _as_late(now: Late | None, before: Late | None) -> bool:
-    if now is None or before is None:
-        return now is before
-    edges = (now.limit, now.below, now.above) == (before.limit, before.below, before.above)
+def _as_late(now: Late, before: Late) -> bool:
+    edges = (now.time, now.limit, now.below, now.above) == (before.time, before.limit, before.below, before.above)
     return edges and _same(now.share.low, before.share.low) and _same(now.share.high, before.share.high)
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
-from rightpool.api.latency import Latency
 from rightpool.api.ledger import measured_cost_per_million
-from rightpool.api.status import MAX_SIDES, PlaceSize, ServerStatus
+from rightpool.api.status import MAX_SIDES, PlaceSize, ServerStatus, TokenStatus
+from rightpool.api.targets import Targets
 from rightpool.api.units import HOUR
 from rightpool.api.wording import moment, number, share
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.sizing import SURE_TO_HOLD, Servable, Sizing
+from rightpool.planning.jobs.time_limits import time_limits
 from rightpool.profiles.answers import Answers
+from rightpool.profiles.latency import Between
+from rightpool.profiles.served import RequestTime
+
+_OF: Final = {RequestTime.WHOLE: "", RequestTime.FIRST_TOKEN: "first token ", RequestTime.BETWEEN_TOKENS: "next token "}
 
 
 def server_status(job: Job) -> ServerStatus | None:
@@ -20,7 +26,8 @@ def server_status(job: Job) -> ServerStatus | None:
     answers, sized, migration = job.observed.answers, _sized(job), job.state.migration
     if answers is None or answers.requests_per_second is None:
         return sized
-    late = None if answers.late is None else answers.late.share
+    beyond = answers.late()
+    late = None if beyond is None else beyond.share
     refs = (job.state.revision, None if migration is None else migration.target)
     hourly = next((ref.cost_per_hour for ref in refs if ref is not None and ref.revision == answers.revision), None)
     rate, p99 = answers.requests_per_second, answers.p99
@@ -30,12 +37,25 @@ def server_status(job: Job) -> ServerStatus | None:
         late_at_most=None if late is None or late.exact else late.high,
         requests_per_second=rate,
         error_ratio=answers.error_ratio,
-        p99_at_least=None if p99 is None else p99.low,
-        p99_at_most=None if p99 is None or math.isinf(p99.high) else p99.high,
+        p99_at_least=_ends(p99)[0],
+        p99_at_most=_ends(p99)[1],
         mean_seconds=answers.mean_seconds,
         cost_per_million=measured_cost_per_million(rate, hourly) if rate > 0.0 else None,
         quality=None if answers.quality is None else answers.quality.value,
+        tokens=_tokens(answers, hourly),
     )
+
+
+def _tokens(answers: Answers, hourly: float | None) -> TokenStatus | None:
+    rate, first, after = answers.tokens_per_second, answers.first_token, answers.between_tokens
+    if rate is None and first is None and after is None:
+        return None
+    return TokenStatus(rate, measured_cost_per_million(rate, hourly) if rate else None, *_ends(first), *_ends(after))
+
+
+def _ends(seconds: Between | None) -> tuple[float | None, float | None]:
+    """At least and at most; None where that is not known."""
+    return (None, None) if seconds is None else (seconds.low, None if math.isinf(seconds.high) else seconds.high)
 
 
 def _sized(job: Job) -> ServerStatus | None:
@@ -73,16 +93,17 @@ def _shown(sizing: Sizing, here: str) -> list[PlaceSize]:
     return sorted(sizing.places, key=lambda one: (one.pool != here, one.hours or math.inf, one.pool))[:MAX_SIDES]
 
 
-def p99_text(server: ServerStatus) -> str | None:
+def p99_text(least: float | None, most: float | None) -> str | None:
     """Such as <=50 ms, or >5 s where the last edge of the histogram is too early; None where it is unknown."""
-    if server.p99_at_most is not None:
-        return f"<={moment(server.p99_at_most)}"
-    return None if server.p99_at_least is None else f">{moment(server.p99_at_least)}"
+    if most is not None:
+        return f"<={moment(most)}"
+    return None if least is None else f">{moment(least)}"
 
 
-def target_text(latency: Latency | None) -> str | None:
-    """Such as p99 50 ms; None where nothing is declared."""
-    return None if latency is None else f"{latency.percentile.name} {moment(latency.percentile.seconds)}"
+def target_text(targets: Targets) -> str | None:
+    """Such as p99 50 ms, or first token p99 500 ms; None where nothing is declared."""
+    texts = (f"{_OF[time]}{one.name} {moment(one.seconds)}" for time, one in time_limits(targets).items())
+    return next(texts, None)
 
 
 def answers_text(answers: Answers) -> str:
@@ -94,6 +115,10 @@ def answers_text(answers: Answers) -> str:
         parts.append(f"99% take at most {moment(answers.p99.high)}")
     elif answers.mean_seconds is not None:
         parts.append(f"{moment(answers.mean_seconds)} in the mean; this server tells no distribution")
+    if answers.first_token is not None and not math.isinf(answers.first_token.high):
+        parts.append(f"99% of first tokens come within {moment(answers.first_token.high)}")
+    if answers.tokens_per_second is not None:
+        parts.append(f"{number(answers.tokens_per_second)} tokens/s")
     if answers.error_ratio is not None:
         parts.append(f"{share(answers.error_ratio)} failed")
     return ", ".join(parts)

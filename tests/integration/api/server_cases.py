@@ -14,6 +14,7 @@ _C = f"{_S}.template.spec.containers"
 _PROBE: Final = {"readinessProbe": {"httpGet": {"path": "/ready", "port": 8000}}}
 _ONE: Final[dict[str, Any]] = {"name": "server", "image": "example/serve", **_PROBE}
 _TWO: Final = containers(_ONE, {"name": "logs", "image": "x"})
+_TIMES: Final = ("latency", "timeToFirstToken", "interTokenLatency")
 _NONE: Final = "must not be set for a server"
 
 SERVER: Final = changed(
@@ -218,19 +219,25 @@ SERVER_CASES: Final = (
         f"{_S}.replicas.max",
         "must not be above min without targets.latency, by which replicas are chosen: add that, or remove max",
     ),
-    Case(
-        "a latency without metrics",
-        SERVER,
-        {"spec.targets.latency": {"p99": "50ms"}},
-        f"{_S}.metrics",
-        "is needed for targets.latency, since no requests are counted without it: add it, or remove the target",
+    *(
+        Case(
+            f"{name} without metrics",
+            SERVER,
+            {f"spec.targets.{name}": {"p99": "50ms"}},
+            f"{_S}.metrics",
+            f"is needed for targets.{name}, since no requests are counted without it: add it, or remove the target",
+        )
+        for name in _TIMES
     ),
-    Case(
-        "a latency of a Job",
-        JOB,
-        {"spec.targets.latency": {"p99": "50ms"}},
-        "spec.targets.latency",
-        "is of servers alone, which answer requests: remove it",
+    *(
+        Case(
+            f"{name} of a Job",
+            JOB,
+            {f"spec.targets.{name}": {"p99": "50ms"}},
+            f"spec.targets.{name}",
+            "is of servers alone, which answer requests: remove it",
+        )
+        for name in _TIMES
     ),
     Case(
         "two percentiles",

@@ -9,7 +9,8 @@ import json
 from typing import Any
 
 from rightpool.api.conditions import Reason
-from rightpool.api.profiledjob import ProfiledJobSpec, Targets
+from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.targets import Targets
 from rightpool.api.value_object import value_object
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.offers import Offers, OneOffer

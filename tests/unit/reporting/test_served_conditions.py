@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.latency import Percentile
+from rightpool.api.targets import Targets
 from rightpool.api.wording import MESSAGE
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.sizing import Servable, Sizing
@@ -15,6 +16,7 @@ from rightpool.prediction.server import LoadLine
 from rightpool.profiles.answers import Answers, Late
 from rightpool.profiles.latency import Between
 from rightpool.profiles.sample import Quality
+from rightpool.profiles.served import RequestTime
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.conditions.measured import profiled
 from rightpool.reporting.conditions.targets import targets_met
@@ -24,11 +26,14 @@ from tests.unit.planning.test_server_floor import KNOWN, targeted
 
 CONTEXT = Context(None, None, True, NOW)
 KEPT = Late(0.08, Between(0.002, 0.002), 0.08, 0.08)
-ANSWERS = Answers(1, 900.0, 0.0, Between(0.05, 0.08), 0.03, Quality.MEASURED, late=KEPT)
+ANSWERS = Answers(1, 900.0, 0.0, Between(0.05, 0.08), 0.03, Quality.MEASURED)
 
 
-def answering(sizing: Sizing | None = KNOWN, now: int = 4, most: int = 8, **answers: Any) -> Job:
-    return changed(targeted(sizing, now=now, most=most), answers=replace(ANSWERS, **answers))
+def answering(
+    sizing: Sizing | None = KNOWN, now: int = 4, most: int = 8, late: Late | None = KEPT, **answers: Any
+) -> Job:
+    lates = () if late is None else (late,)
+    return changed(targeted(sizing, now=now, most=most), answers=replace(ANSWERS, lates=lates, **answers))
 
 
 def statement_text(statement: Statement) -> tuple[str, str, str]:
@@ -70,6 +75,51 @@ def test_the_size_is_told_before_anything_is_answered() -> None:
     assert status is not None
     assert (status.needed, status.requests_per_second) == (4, None)
     assert server_status(changed(targeted(None), answers=None)) is None
+
+
+FIRST = Late(0.5, Between(0.03, 0.03), 0.5, 0.5, RequestTime.FIRST_TOKEN)
+TOKENS = {"timeToFirstToken": {"p99": "500ms"}, "interTokenLatency": {"p95": "40ms"}}
+
+
+def making_tokens(*lates: Late) -> Job:
+    """A server that makes tokens, without a limit of the whole request."""
+    job = answering()
+    made = job.spec.model_copy(update={"targets": Targets.model_validate(TOKENS)})
+    return changed(
+        replace(job, spec=made),
+        answers=replace(ANSWERS, lates=lates, tokens_per_second=640.0, first_token=Between(0.5, 0.75)),
+    )
+
+
+def test_first_tokens_that_come_late_miss_the_target_and_unseen_ones_are_unknown() -> None:
+    assert statement_text(targets_met(making_tokens(FIRST), CONTEXT)) == (
+        "False",
+        "LatencyTargetMissed",
+        "3% of the first tokens take over 500 ms, and 1% may: raise replicas.min, or relax targets.timeToFirstToken",
+    )
+    kept = replace(FIRST, share=Between(0.0, 0.0))
+    assert statement_text(targets_met(making_tokens(kept), CONTEXT)) == (
+        "Unknown",
+        "ProfileNeeded",
+        "its metrics have timed no next tokens in the last minutes",
+    )
+    after = replace(kept, limit=0.04, time=RequestTime.BETWEEN_TOKENS)
+    assert statement_text(targets_met(making_tokens(kept, after), CONTEXT))[:2] == ("True", "TargetsHold")
+    unseen = replace(after, share=Between(0.01, 0.2), below=0.025, above=0.05)
+    assert statement_text(targets_met(making_tokens(kept, unseen), CONTEXT))[:2] == ("Unknown", "LatencyUnresolved")
+
+
+def test_the_status_says_what_tokens_it_makes() -> None:
+    job = making_tokens()
+    status = server_status(job)
+    assert status is not None and status.tokens is not None
+    assert status.tokens.to_dict() == {
+        "perSecond": "640",
+        "costPerMillion": "6.94",
+        "firstAtLeast": "0.5",
+        "firstAtMost": "0.75",
+    }
+    assert "99% of first tokens come within 750 ms, 640 tokens/s" in statement_text(profiled(job, CONTEXT))[2]
 
 
 def test_too_many_are_late() -> None:

@@ -74,7 +74,7 @@ def test_times_beyond_the_last_edge_and_means_alone() -> None:
     late = Answers(1, 20.0, None, Between(5.0, math.inf))
     status = server_status(answering(late))
     assert status is not None
-    assert (p99_text(status), status.p99_at_most) == (">5 s", None)
+    assert (p99_text(status.p99_at_least, status.p99_at_most), status.p99_at_most) == (">5 s", None)
     assert statement_on(late)[2] == "20 requests/s, 1% or more take over 5 s"
     means = Answers(1, 20.0, None, None, 0.012)
     assert statement_on(means)[2] == "20 requests/s, 12 ms in the mean; this server tells no distribution"

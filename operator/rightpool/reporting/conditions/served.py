@@ -11,9 +11,11 @@ from rightpool.api.units import DAY
 from rightpool.api.wording import how_many, moment, number, sentence, share, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.sizing import Sizing
+from rightpool.planning.jobs.time_limits import time_limits
 from rightpool.planning.offers.servers.refusal import LatencyNotHeld, TooSlowAlone
 from rightpool.planning.offers.servers.sizing import SHORTEST
 from rightpool.profiles.answers import Answers, Late, PageProblem
+from rightpool.profiles.served import RequestTime
 from rightpool.reporting.conditions.context import Statement
 from rightpool.reporting.server_status import answers_text
 
@@ -26,6 +28,12 @@ _PAGES: Final = {
         "the metrics of replicas are of another server than the dialect says",
     ),
     PageProblem.STARTED_ANEW: (Reason.COUNTERS_RESET, "the replicas' counters were started anew"),
+}
+
+_WHAT: Final = {
+    RequestTime.WHOLE: "requests",
+    RequestTime.FIRST_TOKEN: "first tokens",
+    RequestTime.BETWEEN_TOKENS: "next tokens",
 }
 
 
@@ -46,16 +54,17 @@ def served(job: Job, server: ServerWorkload) -> Statement:
 
 
 def latency_met(job: Job) -> Statement | None:
-    """Whether targets.latency holds, where it is declared and does not."""
-    latency, answers, sizing = job.spec.targets.latency, job.observed.answers, job.observed.sizing
-    if latency is None:
-        return None
-    may = 1.0 - latency.percentile.share
-    late = None if answers is None else answers.late
-    if late is not None and late.share.low > may:
-        text = f"{share(late.share.low)} of the requests take over {moment(late.limit)}, and {share(may)} may"
-        return Statement("False", Reason.LATENCY_TARGET_MISSED, sentence(text, remedy=_remedy(job, sizing)))
-    return _beyond(job, sizing) or _unjudged(job, late, may)
+    """Whether the targets of times hold, where some are declared and one does not."""
+    answers, sizing, limits = job.observed.answers, job.observed.sizing, time_limits(job.spec.targets)
+    lates = {time: None if answers is None else answers.late(time) for time in limits}
+    for time, limit in limits.items():
+        late, may = lates[time], 1.0 - limit.share
+        if late is not None and late.share.low > may:
+            text = f"{share(late.share.low)} of the {_WHAT[time]} take over {moment(late.limit)}, and {share(may)} may"
+            return Statement("False", Reason.LATENCY_TARGET_MISSED, sentence(text, remedy=_remedy(job, time)))
+    beyond = _beyond(job, sizing)
+    unjudged = (_unjudged(job, time, lates[time], 1.0 - limit.share) for time, limit in limits.items())
+    return beyond or next((one for one in unjudged if one is not None), None)
 
 
 def size_text(job: Job) -> str:
@@ -74,9 +83,10 @@ def _wanting(job: Job, answers: Answers) -> Statement | None:
     latency, sizing = job.spec.targets.latency, job.observed.sizing
     if latency is None:
         return None
-    if answers.late is None and answers.mean_seconds is not None:
+    late = answers.late()
+    if late is None and answers.mean_seconds is not None:
         return Statement("True", Reason.MEANS_ONLY, partial(_means, answers, latency.percentile.name))
-    unresolved = None if answers.late is None else _unresolved(answers.late, 1.0 - latency.percentile.share)
+    unresolved = None if late is None else _unresolved(late, 1.0 - latency.percentile.share)
     if unresolved is not None:
         return unresolved
     if sizing is None:
@@ -104,14 +114,16 @@ def _unresolved(late: Late, may: float) -> Statement | None:
         return None
     edges = [moment(edge) for edge in (late.below, late.above) if edge is not None]
     known = f"its histogram has edges at {' and '.join(edges)} around it" if edges else "its histogram has no edges"
-    text = f"whether requests take over {moment(late.limit)} is not seen: {known}"
+    text = f"whether {_WHAT[late.time]} take over {moment(late.limit)} is not seen: {known}"
     remedy = "set one of them as the target, or add an edge" if edges else "add an edge"
     return Statement("True", Reason.LATENCY_UNRESOLVED, f"{text}; {remedy}")
 
 
-def _remedy(job: Job, sizing: Sizing | None) -> str:
+def _remedy(job: Job, time: RequestTime) -> str:
     """What the user can do where too many are late."""
     server, ref = job.spec.workload.server, job.state.revision
+    if time is not RequestTime.WHOLE:
+        return f"raise replicas.min, or relax targets.{time}"
     if server is not None and ref is not None and ref.placement.replicas < server.scale.most:
         return "it gets more replicas as its record grows; raise replicas.min to have them now"
     return "raise replicas.max, or relax targets.latency"
@@ -138,11 +150,14 @@ def _beyond(job: Job, sizing: Sizing | None) -> Statement | None:
     return None
 
 
-def _unjudged(job: Job, late: Late | None, may: float) -> Statement | None:
+def _unjudged(job: Job, time: RequestTime, late: Late | None, may: float) -> Statement | None:
     """Why it is not known whether the limit holds; None where it holds."""
     answers = job.observed.answers
     if answers is None or answers.requests_per_second is None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "its requests are not counted yet")
+    if late is None and time is not RequestTime.WHOLE:
+        text = f"its metrics have timed no {_WHAT[time]} in the last minutes"
+        return Statement("Unknown", Reason.PROFILE_NEEDED, text)
     if late is None and answers.mean_seconds is None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "no request was timed in the last minutes")
     if late is None:

@@ -10,6 +10,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
 from rightpool.api.wording import dollars
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.time_limits import time_limits
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.targets.registry import TARGETS, target_missed
 from rightpool.planning.offers.targets.target import JobTarget
@@ -68,7 +69,7 @@ _BETTER: Final = frozenset(
 
 def targets_met(job: Job, context: Context) -> Statement:
     declared = [target for target in TARGETS if target.declared(job.spec.targets)]
-    if job.spec.targets.latency is not None:
+    if time_limits(job.spec.targets):
         missed = latency_met(job)
         if missed is not None or not declared:
             return missed or Statement("True", Reason.TARGETS_HOLD, partial(size_text, job))

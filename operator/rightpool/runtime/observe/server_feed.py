@@ -18,13 +18,14 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_window import observed_revision
 from rightpool.planning.jobs.sizing import Sizing
+from rightpool.planning.jobs.time_limits import time_limits
 from rightpool.profiles.answers import LONGEST_SECONDS, Answers, answers_of
 from rightpool.profiles.demand import DAY, DAYS, SLOT
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import ServedWindow, Sides
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.facts import PodFacts
-from rightpool.runtime.observe.server_sizes import ServerSizes, percentile_of, place_of
+from rightpool.runtime.observe.server_sizes import ServerSizes, place_of
 from rightpool.telemetry.server_pages import PageFailure, PastDemand, ServerReader, ServerReading, ServerTarget
 from rightpool.telemetry.sources.servers.dialect import ServerDialect
 from rightpool.telemetry.sources.servers.dialects import dialect_of
@@ -194,10 +195,9 @@ class ServerFeed:
             while len(recent) > 1 and recent[0].at <= now - LONGEST_SECONDS:
                 recent.popleft()
             job = servers.get(JobKey(revision.namespace, revision.job))
-            target = None if job is None else percentile_of(job)
-            limit = None if target is None else target.seconds
             if job is not None and _telling(job) == revision.revision:
-                self._tell(revision, answers_of(revision.revision, recent, limit), now)
+                limits = {time: limit.seconds for time, limit in time_limits(job.spec.targets).items()}
+                self._tell(revision, answers_of(revision.revision, recent, limits), now)
         for revision, failure in reading.failures.items():
             job = servers.get(JobKey(revision.namespace, revision.job))
             if revision not in reading.windows and job is not None and _telling(job) == revision.revision:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.server import ServerMetrics
+from rightpool.profiles.answers import answers_of
 from rightpool.profiles.latency import Between
 from rightpool.profiles.sample import Quality
 from rightpool.profiles.served import RequestCounter as Counter
@@ -164,6 +165,18 @@ def test_what_is_late_is_an_interval_where_no_edge_is_the_limit() -> None:
     assert first.quantile(0.99) == Between(1.0, 2.5)
     assert counts_of("bentoml-1.4.40").times[Time.WHOLE].total == 350
     assert counts_of("ray-serve-2.60").times[Time.WHOLE].later_than(0.3) == Between(72 / 280, 72 / 280)
+
+
+@recorded
+def test_tokens_of_a_recorded_server_are_counted_and_timed() -> None:
+    window = ServedWindow(60.0, 60.0, counts_of("vllm-0.32-1"), 1, True)
+    answers = answers_of(1, [window], {Time.FIRST_TOKEN: 0.5, Time.BETWEEN_TOKENS: 0.05})
+    assert answers is not None and answers.between_tokens is not None
+    assert answers.first_token == Between(1.0, 2.5)
+    late = answers.late(Time.FIRST_TOKEN)
+    assert late is not None and late.share == Between(11 / 105, 11 / 105)
+    made = window.counts.counters[Counter.TOKENS_OUT]
+    assert made > 105 and answers.tokens_per_second == made / 60.0
 
 
 @recorded

@@ -4,7 +4,7 @@ from typing import Final
 
 from rightpool.api.choices import Objective
 from rightpool.api.conditions import Reason
-from rightpool.api.profiledjob import Targets
+from rightpool.api.targets import Targets
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.rejection import Rejection
 from rightpool.planning.offers.targets.budget import Budget

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic.alias_generators import to_camel
 
 from rightpool.api.conditions import Reason
-from rightpool.api.profiledjob import Targets
+from rightpool.api.targets import Targets
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.offers.candidate import Candidate
