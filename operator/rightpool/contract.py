@@ -37,6 +37,7 @@ LABEL_SOURCE: Final = "rightpool.dev/source"
 SOURCE_DISCOVERED: Final = "discovered"
 ANNOTATION_APPROVE: Final = "rightpool.dev/approve"
 ANNOTATION_RELEASE: Final = "rightpool.dev/release"  # of a ProfiledJob: its object is to be put back and let go
+ANNOTATION_TRIAL: Final = "rightpool.dev/trial"  # of a ProfiledJob: ID, ID:POOL or ID:POOL:SECONDS that is asked for
 ANNOTATION_TRACE: Final = "rightpool.dev/trace"  # of a ProfiledJob: ID, ID:RANK or ID:all of a trace that is asked for
 
 # The shared directory: the same path in every container of the pod. At most 54 characters (Kineto's socket limit).

@@ -23,6 +23,7 @@ from rightpool.api.recovery import Recovery
 from rightpool.api.rescue import Rescue
 from rightpool.api.revision import Revision
 from rightpool.api.trace import Trace
+from rightpool.api.trial_request import TrialAnswer
 from rightpool.api.trial_run import TrialRun
 from rightpool.api.tried import MAX_TRIED, Tried
 from rightpool.api.units import Count, Dollars, UnixTime
@@ -87,6 +88,9 @@ class JobState(Record):
 
     trials_cost: Annotated[Dollars, Field(exclude_if=not_)] = 0.0
     """Dollars for the chips of all trials that are over, whatever ended them. Absent: none."""
+
+    trial_answer: Annotated[TrialAnswer | None, PACKED] = None
+    """What became of the newest trial that was asked for by the annotation rightpool.dev/trial."""
 
     tried: Annotated[tuple[Tried, ...], Field(max_length=MAX_TRIED, exclude_if=not_), PACKED] = ()
     """What the last eight trials have measured, the newest last. Absent: none."""

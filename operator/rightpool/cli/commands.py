@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "recommend": ("rightpool.cli.recommend", "which jobs should be moved where, the largest saving first"),
     "release": ("rightpool.cli.release", "put an adopted object back as it was, and let go of it"),
     "approve": ("rightpool.cli.approve", "approve a recommendation, so that the operator carries it out"),
+    "trial": ("rightpool.cli.trial", "try a job's program elsewhere now, and say what that costs and shows"),
     "trace": ("rightpool.cli.trace", "what a step spends its time on, operation by operation"),
     "history": ("rightpool.cli.history", "what was moved, what it promised and what it delivered"),
     "report": ("rightpool.cli.report", "what namespaces, teams, jobs or pools have spent and saved"),

@@ -18,11 +18,12 @@ from rightpool.api.trace import TraceState
 from rightpool.api.trial_run import TrialRun
 from rightpool.api.units import write_unix_time
 from rightpool.api.value_object import value_object
-from rightpool.api.wording import chips, number, place, span
+from rightpool.api.wording import brief, chips, number, place, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.trial_seen import trial_name
 from rightpool.planning.moves.migration_texts import stopped_unsaved
 from rightpool.planning.moves.transitions import FAILED
+from rightpool.reporting.trial_texts import NOTHING_MEASURED, shown
 
 # Told by the Events of a move, of the end of the job, or of another condition.
 _SILENT: Final = frozenset(
@@ -211,17 +212,17 @@ def _trial(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
     elif was is not None and now is None:
         if len(new.state.tried) and new.state.tried != old.state.tried:
             tried = new.state.tried[-1]
-            there, cost = place(tried.there), f"{_trial_of(new, was)} cost ${tried.cost:.2f}"
             if tried.ratio is None:
-                note = f"no step on {there}: {tried.why}; not tried there again until the program is edited"
-                yield Event(regarding, "TrialFailed", "Try", note, warning=True)
+                yield Event(regarding, "TrialFailed", "Try", shown(tried), warning=True)
             else:
-                note = f"on {there} the program is {number(tried.ratio)} times as fast as here; {cost}"
+                note = f"{shown(tried)}; {_trial_of(new, was)} cost ${tried.cost:.2f}"
                 yield Event(regarding, "TrialOver", "Try", note)
         else:
-            yield Event(
-                regarding, "TrialOver", "Try", f"{_trial_of(new, was)} was ended before it had measured anything"
-            )
+            yield Event(regarding, "TrialOver", "Try", f"{_trial_of(new, was)} {NOTHING_MEASURED}")
+    answer = new.state.trial_answer
+    if answer is not None and answer.refused and answer != old.state.trial_answer:
+        note = brief(f"trial {answer.id} is refused: {answer.refused}")
+        yield Event(regarding, "TrialRefused", "Try", note, warning=True, subject=answer.id)
 
 
 def _trial_of(job: Job, run: TrialRun) -> str:

@@ -20,10 +20,19 @@ from rightpool.api.record import Record
 from rightpool.api.state import JobState
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.trace import read_request
+from rightpool.api.trial_request import read_trial_request
 from rightpool.api.units import read_unix_time
 from rightpool.api.value_object import value_object
 from rightpool.api.workload import JobWorkload, Workload
-from rightpool.contract import ANNOTATION_APPROVE, ANNOTATION_RELEASE, ANNOTATION_TRACE, GROUP, LABEL_TEAM, VERSION
+from rightpool.contract import (
+    ANNOTATION_APPROVE,
+    ANNOTATION_RELEASE,
+    ANNOTATION_TRACE,
+    ANNOTATION_TRIAL,
+    GROUP,
+    LABEL_TEAM,
+    VERSION,
+)
 from rightpool.hardware.node_needs import NO_NEEDS, Aspect, NodeNeeds, Terms, claims_of
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
@@ -202,6 +211,7 @@ def read_job(
         )
     created, annotations = about.get("creationTimestamp"), about.get("annotations") or {}
     approved, traced = annotations.get(ANNOTATION_APPROVE), annotations.get(ANNOTATION_TRACE)
+    tried = annotations.get(ANNOTATION_TRIAL)
     job = Job(
         key=key,
         uid=str(about["uid"]),
@@ -214,6 +224,7 @@ def read_job(
         approved=None if approved is None else str(approved).strip()[:_LONGEST_APPROVAL],
         releasing=spec.workload_ref is not None and ANNOTATION_RELEASE in annotations,
         trace_request=None if traced is None else read_request(str(traced)),
+        trial_request=None if tried is None else read_trial_request(str(tried)),
         invalid=invalid,
         unreadable=unreadable,
         deleting=bool(about.get("deletionTimestamp")),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rightpool.cluster.errors import NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
 from rightpool.contract import LABEL_JOB
+from tests.integration.cli.test_commands import rightpool
 from tests.integration.faults.fleet import A100, FAIR, Body
 from tests.integration.faults.site import CrashingOperator, Site
+from tests.patience import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -38,3 +42,17 @@ def test_killed_at_each_write_a_trial_measures_and_ends(site: Site) -> None:
     assert [pod["metadata"]["uid"] for pod in pods(site, NAME)] == [before["metadata"]["uid"]], "the job runs on"
     operator.until(lambda: not pods(site, TRIAL), "its pods have gone")
     assert operator.missed(f"POST profiledjobs/{TRIAL}", f"DELETE profiledjobs/{TRIAL}") == []
+
+
+def test_a_user_has_what_is_known_tried_once_more(site: Site, kubeconfig: Path) -> None:
+    site.operate()
+    site.tenant.train(NAME, trial={"duration": "4s"}, placement={"pools": {"allow": [A100, FAIR]}})
+    eventually(lambda: site.tenant.status(NAME).get("trials") and not there(site), "the operator's own is over")
+    ask = ("trial", NAME, "-n", site.namespace, "--for", "2s")
+    refused = rightpool(*ask, "--pool", "no-such-pool", kubeconfig=kubeconfig)
+    assert refused.returncode == 1 and "on pool no-such-pool is predicted" in refused.stderr
+    shown = rightpool(*ask, "--pool", FAIR, "--wait", kubeconfig=kubeconfig)
+    assert shown.returncode == 0, shown.stderr
+    assert f"{NAME}-t2 tries it on 1 chip of {FAIR} for 2 s" in shown.stdout
+    assert "times as fast as here" in shown.stdout
+    assert site.tenant.status(NAME)["placement"]["pool"] == A100

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
 from rightpool.api.action import Action
@@ -12,6 +13,7 @@ from rightpool.api.altered import altered
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.api.state import JobState
+from rightpool.api.trial_request import TrialRequest
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
@@ -19,6 +21,7 @@ from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS
 from rightpool.planning.offers.evaluated import MeasuredJob
 from rightpool.planning.offers.trial import TrialOffer, trial_offers
+from rightpool.planning.offers.trial_asked import answers, no_chips
 from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying, affordable, trial_seconds
 
 SHARE_OF_FREE: Final = 0.25
@@ -49,18 +52,21 @@ class Trials:
     """All that pay, by job, with what they were taken from: good for as long as that."""
     ends: frozenset[JobKey] = frozenset()
     """Jobs whose trials end, since somebody waits for their chips."""
+    refused: Mapping[JobKey, str] = field(default_factory=dict)
+    """Why those do not begin that users ask for."""
 
     def of(self, key: JobKey) -> Trying:
         """What they say of one job."""
-        offer, ends = self.begin.get(key), key in self.ends
-        return NO_TRIAL if offer is None and not ends else Trying(offer, ends)
+        offer, ends, refused = self.begin.get(key), key in self.ends, self.refused.get(key, "")
+        return NO_TRIAL if offer is None and not ends and not refused else Trying(offer, ends, refused)
 
 
 def planned_trials(fleet: Fleet, assessments: Mapping[JobKey, Assessment], previous: Trials | None) -> Trials | None:
     """The trials of a cycle, of the jobs that let their programs be tried; None where none does. previous: of the last
     cycle."""
     asking = {key: job for key, job in fleet.jobs.items() if job.spec.trial is not None}
-    if not asking:
+    requests = {key: request for key, job in fleet.jobs.items() if (request := job.trial_asked) is not None}
+    if not asking and not requests:
         return None
     under_way = {key: job.state.trial for key, job in asking.items() if job.state.trial is not None}
     awaited = awaited_pools(fleet, assessments) if under_way else frozenset()
@@ -69,7 +75,7 @@ def planned_trials(fleet: Fleet, assessments: Mapping[JobKey, Assessment], previ
         if job.on_trial and job.state.revision is not None:
             held[job.state.revision.placement.pool] += job.state.revision.placement.chips
     longest = {key: seconds for key, job in asking.items() if (seconds := trial_seconds(job)) is not None}
-    found = trials(fleet, assessments, longest, held, previous)
+    found = trials(fleet, assessments, longest, held, previous, requests)
     return replace(found, ends=frozenset(key for key, run in under_way.items() if run.placement.pool in awaited))
 
 
@@ -79,9 +85,11 @@ def trials(
     longest: Mapping[JobKey, float],
     held: Mapping[str, int],
     previous: Trials | None = None,
+    requests: Mapping[JobKey, TrialRequest] = MappingProxyType({}),
 ) -> Trials:
     """The trials of a cycle. longest: seconds that may be measured, of each job that lets its program be tried and has
-    no trial; held: chips of each pool that trials have; previous: of the last cycle, with the same `longest`."""
+    no trial; held: chips of each pool that trials have; previous: of the last cycle, with the same `longest`;
+    requests: what users ask for, which comes first and takes any free chips."""
     known = {} if previous is None else previous.offered
     offered: dict[JobKey, tuple[MeasuredJob, Sequence[TrialOffer]]] = {}
     for key, seconds in longest.items():
@@ -90,22 +98,34 @@ def trials(
             before = known.get(key)
             same = before is not None and before[0] is evaluated
             offered[key] = before if before is not None and same else (evaluated, trial_offers(evaluated, seconds))
+    asked: dict[JobKey, Sequence[TrialOffer]] = {}
+    refused: dict[JobKey, str] = {}
+    for key, request in requests.items():
+        job = fleet.jobs[key]
+        if job.state.trial is None and job.observed.trial is not None:
+            continue  # the last one is being ended
+        answer = answers(job, request, assessments[key].evaluated if key in assessments else None)
+        if isinstance(answer, str):
+            refused[key] = answer
+        else:
+            asked[key], refused[key] = answer, no_chips(answer[0])
     ranked = [
-        (-offer.gain, key, offer)
-        for key, (_, offers) in offered.items()
+        (key not in asked, -offer.gain, key, offer)
+        for key, offers in ({key: offers for key, (_, offers) in offered.items()} | asked).items()
         for offer in offers
         if affordable(fleet.jobs[key], offer)
     ]
-    return Trials(_begun(fleet, assessments, sorted(ranked), held) if ranked else {}, offered)
+    begin = _begun(fleet, assessments, sorted(ranked), held) if ranked else {}
+    return Trials(begin, offered, refused={key: why for key, why in refused.items() if key not in begin})
 
 
 def _begun(
     fleet: Fleet,
     assessments: Mapping[JobKey, Assessment],
-    ranked: Sequence[tuple[float, JobKey, TrialOffer]],
+    ranked: Sequence[tuple[bool, float, JobKey, TrialOffer]],
     held: Mapping[str, int],
 ) -> dict[JobKey, TrialOffer]:
-    """Those that find chips, by what they gain."""
+    """Those that find chips, in this order: whether nobody asks for it, what it does not gain, whose it is."""
     awaited = awaited_pools(fleet, assessments)
     room = Room({name: replace(pool, growable=0) for name, pool in fleet.pools.items()}, fleet.jobs.values())
     for key, assessment in assessments.items():
@@ -113,10 +133,10 @@ def _begun(
         if decision.target is not None and (decision.action is Action.START or decision.action in MIGRATING_ACTIONS):
             room.take(fleet.jobs[key], decision.target)
     taken, found = dict(held), dict[JobKey, TrialOffer]()
-    for _, key, offer in ranked:
+    for unasked, _, key, offer in ranked:
         place, used = offer.placement, taken.get(offer.placement.pool, 0)
         allowed = SHARE_OF_FREE * (fleet.pools[place.pool].free + held.get(place.pool, 0))
-        if key in found or place.pool in awaited or used + place.chips > allowed:
+        if key in found or place.pool in awaited or (unasked and used + place.chips > allowed):
             continue
         beside = _beside(fleet.jobs[key])
         if room.fits(beside, (place,))[0]:

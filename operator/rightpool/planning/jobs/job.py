@@ -14,6 +14,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
 from rightpool.api.trace import TraceRequest
 from rightpool.api.traits import Parallelism
+from rightpool.api.trial_request import TrialRequest
 from rightpool.api.value_object import value_object
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
@@ -178,6 +179,9 @@ class Job:
     trace_request: TraceRequest | None = None
     """The trace that the annotation asks for."""
 
+    trial_request: TrialRequest | None = None
+    """The trial that the annotation asks for."""
+
     invalid: str | None = None
     """Why the spec can't be used, in the user's words."""
 
@@ -195,6 +199,12 @@ class Job:
 
     observed: Observed = NOT_OBSERVED
     """What is seen now."""
+
+    @property
+    def trial_asked(self) -> TrialRequest | None:
+        """The trial that is asked for, until that is answered."""
+        request, answer = self.trial_request, self.state.trial_answer
+        return request if request is None or answer is None or answer.id != request.id else None
 
     def variant(self, vendor: str | None) -> VendorProgram | None:
         """What runs on the chips of this vendor, if not the pod template as it is."""

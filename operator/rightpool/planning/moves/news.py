@@ -40,6 +40,7 @@ _STANDING: Final = frozenset(
         "progress",
         "recovery",
         "revision",
+        "trial_answer",
         "trials",
         "trials_cost",
         "tried",
@@ -78,6 +79,7 @@ def at_rest(job: Job) -> bool:
         and job.state.account.counterfactual is None
         and size_to_measure(job) is None
         and job.trace_request is None
+        and job.trial_asked is None
         and job.observed.threat is None
         and job.observed.trial is None
         and job.spec.targets.budget is None

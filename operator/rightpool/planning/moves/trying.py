@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from rightpool.api.policy import PlacementPolicySpec
+from rightpool.api.trial_request import TrialAnswer
 from rightpool.api.trial_run import TrialRun
 from rightpool.api.tried import MAX_TRIED
 from rightpool.api.wording import brief
@@ -22,12 +23,17 @@ MAX_WHY: Final = 60
 
 def with_trial(job: Job, trying: Trying, policy: PlacementPolicySpec, now: float) -> Job:
     """The job with a trial that begins, or without one that is over; the very object where neither is."""
-    run = job.state.trial
+    run, asked = job.state.trial, job.trial_asked
+    if asked is not None and trying.refused:
+        answer = TrialAnswer(asked.id, now, refused=brief(trying.refused))
+        return job.with_state(replace(job.state, trial_answer=answer))
     if run is None:
         offer = trying.begin
         if offer is None or trial_seconds(job) is None:
             return job
         number = job.state.trials + 1
+        if asked is not None:
+            job = job.with_state(replace(job.state, trial_answer=TrialAnswer(asked.id, now, number)))
         run = TrialRun(number, offer.placement, now, offer.measured, offer.cost_per_hour, offer.vendor, offer.chip)
         return job.with_state(replace(job.state, trial=run, trials=number))
     if job.spec.trial is None or trying.breaks_off or not undisturbed(job) or _edited(job):

@@ -109,6 +109,19 @@ def trial_offers(evaluated: MeasuredJob, longest: float) -> list[TrialOffer]:
     return sorted(found, key=lambda one: -one.gain)
 
 
+def asked_offers(evaluated: MeasuredJob, pool: str | None, seconds: float) -> list[TrialOffer]:
+    """Trials of a length that a user asks for, whether they pay or not, the best first. pool: in this alone."""
+    offers, wanted = evaluated.offers, {entry: float(_moved(evaluated, entry)) for entry in evaluated.wanted}
+    found = [
+        _of_length(evaluated, entry, wanted, seconds)
+        for entry in evaluated.entries
+        if pool in (None, evaluated.placement(entry).pool)
+        and float(offers.probability[entry]) >= 0.0  # what no gate rules out
+        and float(offers.saving[entry]) < 1.0
+    ]
+    return sorted(found, key=lambda one: -one.gain)
+
+
 def tried_there(
     job: Job, there: Placement, rates: Sequence[float], seconds: float, chips: tuple[str | None, str | None], now: float
 ) -> Tried | None:

@@ -16,6 +16,8 @@ class Trying(NamedTuple):
     """The one that begins."""
     breaks_off: bool = False
     """Whether somebody waits for the chips of the one that is under way."""
+    refused: str = ""
+    """Why the one that is asked for does not begin."""
 
 
 NO_TRIAL: Final = Trying()
@@ -33,8 +35,12 @@ def affordable(job: Job, offer: TrialOffer) -> bool:
     """Whether what is left of `maxCost` pays for it. Of chips without a price nothing is paid."""
     if job.spec.trial is None:
         return True
-    cost = (offer.cost_per_hour or 0.0) * offer.seconds / HOUR
-    return job.state.trials_cost + cost <= float(job.spec.trial.max_cost)
+    return job.state.trials_cost + chip_cost(offer) <= float(job.spec.trial.max_cost)
+
+
+def chip_cost(offer: TrialOffer) -> float:
+    """Dollars for its chips; 0 where no price is known."""
+    return (offer.cost_per_hour or 0.0) * offer.seconds / HOUR
 
 
 def undisturbed(job: Job) -> bool:

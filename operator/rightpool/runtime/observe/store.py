@@ -434,9 +434,11 @@ def _key(facts: Any, metadata: Mapping[str, Any]) -> JobKey:
 
 
 def _wakes(new: StoredJob, old: StoredJob) -> bool:
-    """Whether users changed the job: its spec, its approval, the trace that they ask for, or its deletion. Only the
-    operator changes the status."""
-    a, b = ((job.generation, job.approved, job.trace_request, job.deleting) for job in (new.job, old.job))
+    """Whether users changed the job: its spec, its approval, the trace or trial that they ask for, or its deletion.
+    Only the operator changes the status."""
+    a, b = (
+        (job.generation, job.approved, job.trace_request, job.trial_request, job.deleting) for job in (new.job, old.job)
+    )
     return a != b
 
 
