@@ -83,17 +83,19 @@ def _without_those_ahead(market: Market, worth: Floats, options: Ints) -> tuple[
 def _outbid(market: Market, program: AllocationProgram, prices: Floats, options: Ints) -> dict[JobKey, Outbid]:
     """Who would take something else, were there enough of it, where what that is worth to others decides. options: of
     the market, what each job gets."""
+    if not len(program.worth):
+        return {}
     best, most = program.best_of(program.worth)
     has = np.where(program.keeps, program.here, NOTHING)
+    own = most - np.where(program.keeps, program.worth[has], 0.0)
     cost = np.append(prices[program.pool] * program.size, 0.0)  # the last is that of nothing
-    own = most - np.where(program.keeps, program.worth[has], 0.0) if len(program.worth) else most
     worth = cost[best] - cost[has]
-    # Of what jobs hold that nobody may move no price says who gains more; and prices are as exact as the plan.
-    short = np.flatnonzero((best != NOTHING) & (own > 0.0) & (worth >= (1.0 - LEAST_GAIN) * own))
-    short = short[program.size[best[short]] <= program.chips[program.pool[best[short]]]]
-    short = short[program.options[best[short]] != options[short]]
+    misses = (best != NOTHING) & (own > 0.0) & (program.options[best] != options)
+    # Of what jobs hold that nobody may move no price says who gains more.
+    enough = program.size[best] <= program.chips[program.pool[best]]
+    dearer = worth >= (1.0 - LEAST_GAIN) * own  # prices are as exact as the plan
     found = {}
-    for job in short.tolist():
+    for job in np.flatnonzero(misses & enough & dearer).tolist():
         place = market.places[market.options[program.options[best[job]]]]
         here = None if has[job] == NOTHING else market.places[market.options[program.options[has[job]]]]
         more = place.chips - (here.chips if here is not None and here.pool == place.pool else 0)
