@@ -12,8 +12,7 @@ from rightpool.api.traits import Parallelism
 from rightpool.api.value_object import value_object
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.prediction.columns import Bools, Floats, Ints
-from rightpool.prediction.layout import Layout
-from rightpool.prediction.machines import Machines
+from rightpool.prediction.machines import Layout, Machines
 from rightpool.prediction.precision import UNKNOWN_PRECISION, class_of, observed_class
 from rightpool.prediction.step_shares import StepShares, step_shares
 from rightpool.profiles.health import NOT_THROTTLED, throttling

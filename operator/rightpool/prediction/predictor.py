@@ -18,8 +18,7 @@ from rightpool.api.value_object import value_object
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.columns import Bools, Codes, Floats, Ints
 from rightpool.prediction.features import Features, PastRates
-from rightpool.prediction.layout import Layout
-from rightpool.prediction.machines import Machines
+from rightpool.prediction.machines import Layout, Machines
 
 Describe = Callable[[int], tuple[tuple[Premise, ...], Loadings]]
 

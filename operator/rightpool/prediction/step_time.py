@@ -23,8 +23,7 @@ from rightpool.api.value_object import value_object
 from rightpool.prediction.columns import Bools, Floats, Ints
 from rightpool.prediction.features import Features
 from rightpool.prediction.last_doubling import LastDoubling
-from rightpool.prediction.layout import seconds_per_byte
-from rightpool.prediction.machines import Machines
+from rightpool.prediction.machines import Machines, seconds_per_byte
 from rightpool.prediction.predictor import Destinations
 from rightpool.prediction.size_scales import SizeScales
 from rightpool.prediction.step_shares import forms, loaded, loader_chances

@@ -8,9 +8,7 @@ from typing import Any, Final
 
 from rightpool.api.units import read_unix_time, write_unix_time
 from rightpool.contract import ANNOTATION_NAMESPACE, LABEL_CHARGEBACK
-from rightpool.planning.books.booked_moves import BookedMoves
-from rightpool.planning.books.chargeback import Chargeback
-from rightpool.planning.books.job_charges import JobCharges
+from rightpool.planning.books.chargeback import BookedMoves, Chargeback, JobCharges
 
 PREFIX: Final = "rightpool-chargeback."
 TABLE: Final = "chargeback.csv"

@@ -10,8 +10,8 @@ from rightpool.api.conditions import Reason
 from rightpool.api.wording import brief, dollars, how_many, place, share, span
 from rightpool.planning.jobs.adopted import UNFOLLOWED
 from rightpool.planning.jobs.contradiction import contradiction
-from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.lingering import foreign_pod
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision, Held

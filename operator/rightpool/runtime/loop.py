@@ -35,7 +35,7 @@ from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey, Observed
 from rightpool.planning.judge.spot_count import SpotCount
 from rightpool.planning.moves.commands import Command, commands
-from rightpool.planning.offers.closed_pools import closed_pools
+from rightpool.planning.offers.enumerate import closed_pools
 from rightpool.reporting.events import Event, JobEvents
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.reporting.stored_policy import StoredPolicy

@@ -20,8 +20,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.traits import UNKNOWN_TRAITS
 from rightpool.prediction.chip_model import Comparison
 from rightpool.prediction.features import Features, features
-from rightpool.prediction.layout import Layout
-from rightpool.prediction.machines import Machines
+from rightpool.prediction.machines import Layout, Machines
 from rightpool.prediction.predictor import Destinations, Missing, Origin, Prediction, Predictor
 from rightpool.profiles.profile import Profile, Reading, Steadiness
 from rightpool.profiles.sample import Field, Quality, RevisionKey

@@ -15,7 +15,7 @@ from rightpool.cluster.events import EventRecorder
 from rightpool.cluster.resources import ACCELERATOR_POOLS, EVENTS
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.node import NodeFacts
-from rightpool.planning.offers.closed_pools import closed_pools
+from rightpool.planning.offers.enumerate import closed_pools
 from rightpool.runtime.act.pool_publisher import PoolPublisher
 from rightpool.runtime.act.status_publisher import StatusPublisher
 from rightpool.runtime.observe.pool_inventory import take_inventory

@@ -15,8 +15,7 @@ from rightpool.cli.main import main
 from rightpool.cli.report import as_csv, as_html, charges, days, document, first_day, with_unused
 from rightpool.cluster.resources import CONFIG_MAPS
 from rightpool.planning.books.charge import Charge
-from rightpool.planning.books.chargeback import Chargeback, ChargeKey
-from rightpool.planning.books.job_charges import OTHER_JOBS
+from rightpool.planning.books.chargeback import OTHER_JOBS, Chargeback, ChargeKey
 from rightpool.planning.books.pool_costs import PoolCost, PoolCosts
 from rightpool.reporting.chargeback_object import config_map
 from rightpool.reporting.pool_costs_object import pool_costs_object

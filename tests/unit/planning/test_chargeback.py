@@ -16,10 +16,18 @@ from rightpool.api.action import Action
 from rightpool.api.estimate import Z80
 from rightpool.api.ledger import MAX_MESSAGES, LedgerEntry, Outcome
 from rightpool.api.placement import Placement
-from rightpool.planning.books.booked_moves import MOST_MOVES
 from rightpool.planning.books.charge import EARLIER, Charge
-from rightpool.planning.books.chargeback import DAYS, KEYS, MOST_JOBS, OTHER, Booked, Chargeback
-from rightpool.planning.books.job_charges import JOBS_A_DAY, OTHER_JOBS
+from rightpool.planning.books.chargeback import (
+    DAYS,
+    JOBS_A_DAY,
+    KEYS,
+    MOST_JOBS,
+    MOST_MOVES,
+    OTHER,
+    OTHER_JOBS,
+    Booked,
+    Chargeback,
+)
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.work.unsaved import appended
 from rightpool.reporting.chargeback_object import JOBS, MOVES, config_map, read_books

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rightpool.api.placement import Placement
 from rightpool.hardware.node_needs import NodeShape
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.offers.closed_pools import closed_pools
+from rightpool.planning.offers.enumerate import closed_pools
 from rightpool.planning.offers.rejection import RejectionReason
 from tests.unit.planning.jobs import POOLS, TEMPLATE, fresh, running, spec
 from tests.unit.prediction.fixtures import A100

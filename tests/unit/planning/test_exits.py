@@ -12,8 +12,8 @@ from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.allocate.breaker import outcomes_of
+from rightpool.planning.jobs.lingering import UNENDED_SECONDS
 from rightpool.planning.jobs.revision_state import ChildRefusal
-from rightpool.planning.jobs.unended import UNENDED_SECONDS
 from rightpool.planning.moves.arrival import LONGEST_WAIT_SECONDS
 from rightpool.planning.moves.stop_then_start import FINISHING_SECONDS
 from rightpool.planning.moves.transitions import advance

@@ -16,8 +16,7 @@ from rightpool.api.traits import ModelTraits
 from rightpool.hardware.catalog import load_catalog
 from rightpool.hardware.pool import Pool
 from rightpool.prediction.features import features
-from rightpool.prediction.layout import Layout
-from rightpool.prediction.machines import Machines
+from rightpool.prediction.machines import Layout, Machines
 from rightpool.prediction.predictor import Destinations, Missing, Origin
 from rightpool.prediction.step_model import StepModelPredictor
 from rightpool.profiles.profile import Profile

@@ -16,8 +16,8 @@ from rightpool.api.kubernetes import JOBS
 from rightpool.api.migration import Migration, Phase
 from rightpool.cluster.resources import PODS
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
-from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.jobs.lingering import foreign_pod
 from rightpool.planning.moves.beginning import next_revision
 from rightpool.planning.moves.commands import EndRevision, EnsureRevision, commands
 from rightpool.planning.moves.transitions import advance

@@ -22,7 +22,7 @@ from rightpool.cluster.resources import NODES, PODS, PROFILED_JOBS
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.jobs.unended import UNENDED_SECONDS
+from rightpool.planning.jobs.lingering import UNENDED_SECONDS
 from rightpool.planning.moves import news
 from rightpool.planning.moves.commands import commands
 from rightpool.planning.moves.transitions import advance

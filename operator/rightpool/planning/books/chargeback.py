@@ -9,18 +9,19 @@ written with them in one object: whatever is lost with a process is booked by th
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import zlib
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from heapq import nlargest
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
-from rightpool.planning.books.booked_moves import BookedMoves
+from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.planning.books.charge import EARLIER, Charge, csv_rows
-from rightpool.planning.books.job_charges import JobCharges
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.work.progress import progress_of
@@ -37,6 +38,22 @@ COLUMNS: Final = (
     *("day", "team", "pool", "capacity"),
     *("spent", "saved", "lost", "chipSeconds", "usefulChipSeconds", "savedVariance"),
 )
+
+JOBS_A_DAY: Final = 64
+"""Jobs of one day that are stored apart, those that have spent most; the others are one row, OTHER_JOBS."""
+OTHER_JOBS: Final = "(others)"
+"""No object can have this name."""
+
+_JOB_COLUMNS: Final = ("day", "job", "spent", "saved", "lost", "chipSeconds", "usefulChipSeconds", "savedVariance")
+
+MOST_MOVES: Final = 200
+"""Decisions that are kept of a namespace, the newest ones."""
+_MESSAGE: Final = 300  # characters
+# What becomes known of a move after its end. Its message does not: a status drops that of all but its newest entries.
+_LATE: Final = attrgetter("realised_throughput", "lost_seconds", "cost")
+
+
+_Key = tuple[float, str, str]  # when it was over, uid and decision id: in the order of time
 
 
 class ChargeKey(NamedTuple):
@@ -63,6 +80,141 @@ class Booked(NamedTuple):
     """Of those, what its work would have taken without loading, waiting and repeating."""
     saved_variance: float = 0.0
     """Of saved, square dollars."""
+
+
+@dataclass(slots=True)
+class JobCharges:
+    """The jobs of one namespace. Two of the same name, one after the other, are one."""
+
+    rows: dict[str, dict[str, Charge]] = field(default_factory=dict)
+    """By day, YYYY-MM-DD, and name. Of the newest day all jobs are known until the process ends."""
+
+    def add(self, day: str, job: str, charge: Charge) -> None:
+        """Charge a job on a day."""
+        if day not in self.rows:
+            for earlier in self.rows:
+                self.rows[earlier] = _bounded(self.rows[earlier])
+        rows = self.rows.setdefault(day, {})
+        rows[job] = rows[job].plus(charge) if job in rows else charge
+
+    def age(self, oldest: str) -> None:
+        """Days before `oldest` become one."""
+        for day in [day for day in self.rows if day != EARLIER and day < oldest]:
+            earlier = self.rows.setdefault(EARLIER, {})
+            for job, charge in self.rows.pop(day).items():
+                earlier[job] = earlier.get(job, Charge()).plus(charge)
+            self.rows[EARLIER] = _bounded(earlier)
+
+    def totals(self, since: date | None = None) -> dict[str, Charge]:
+        """Sums by job over days, from `since` on; over all where it is None."""
+        sums: dict[str, Charge] = {}
+        for day, rows in self.rows.items():
+            if since is not None and (day == EARLIER or day < since.isoformat()):
+                continue
+            for job, charge in rows.items():
+                sums[job] = sums.get(job, Charge()).plus(charge)
+        return sums
+
+    def stored(self) -> bytes:
+        """As CSV, compressed by gzip."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_JOB_COLUMNS)
+        for day in sorted(self.rows):
+            for job, charge in sorted(_bounded(self.rows[day]).items()):
+                writer.writerow((day, job, *charge.texts()))
+        return gzip.compress(text.getvalue().encode(), 6, mtime=0)
+
+    @classmethod
+    def read(cls, stored: bytes) -> JobCharges:
+        """What was stored. Raises ValueError where it can't be read."""
+        try:
+            table = gzip.decompress(stored).decode()
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"the jobs can't be read: {error}") from error
+        made = cls()
+        for row in csv_rows(table, _JOB_COLUMNS):
+            made.rows.setdefault(row["day"], {})[row["job"]] = Charge(*(float(row[name]) for name in _JOB_COLUMNS[2:]))
+        return made
+
+
+def _bounded(rows: dict[str, Charge]) -> dict[str, Charge]:
+    """The jobs that have spent most, and the sum of the others."""
+    named = len(rows) - (OTHER_JOBS in rows)
+    if named <= JOBS_A_DAY:
+        return rows
+    ranked = ((charge.spent, charge.chip_seconds, job) for job, charge in rows.items() if job != OTHER_JOBS)
+    kept = {job: rows[job] for _, _, job in nlargest(JOBS_A_DAY, ranked)}
+    kept[OTHER_JOBS] = Charge().plus(*(charge for job, charge in rows.items() if job not in kept))
+    return kept
+
+
+@dataclass(slots=True)
+class BookedMoves:
+    """Decisions that were carried out, or undone. Those that were given up before anything was touched are left out."""
+
+    kept: dict[_Key, BookedMove] = field(default_factory=dict)
+    """The newest MOST_MOVES."""
+    _full: _Key | None = None
+    """The oldest one, once there are MOST_MOVES."""
+
+    def __iter__(self) -> Iterator[BookedMove]:
+        return iter(self.kept.values())
+
+    def book(self, job: Job) -> bool:
+        """What is new in the job's history. Whether there was anything."""
+        added = False
+        profile = job.observed.profile
+        precision = None if profile is None else profile.traits.precision
+        for entry in reversed(job.state.history):
+            if entry.outcome is Outcome.HELD:
+                continue
+            key = (entry.finished_at, job.uid, entry.id)
+            if self._full is not None and key < self._full:
+                break
+            known = self.kept.get(key)
+            if known is not None and _LATE(known.entry) == _LATE(entry):
+                continue
+            message = entry.message or ("" if known is None else known.entry.message)
+            if len(message) > _MESSAGE:
+                message = f"{message[: _MESSAGE - 1]}…"
+            then = precision if known is None or known.precision is None else known.precision
+            self.kept[key] = BookedMove(job.key.name, job.uid, replace(entry, message=message), job.key.namespace, then)
+            added = True
+        if added and len(self.kept) >= MOST_MOVES:
+            self.kept = dict(sorted(self.kept.items())[-MOST_MOVES:])
+            self._full = next(iter(self.kept))
+        return added
+
+    def stored(self) -> bytes:
+        """One JSON object a line, compressed by gzip."""
+        lines = (json.dumps(_body(move), separators=(",", ":")) for _, move in sorted(self.kept.items()))
+        return gzip.compress("\n".join(lines).encode(), 6, mtime=0)
+
+    @classmethod
+    def read(cls, stored: bytes) -> BookedMoves:
+        """What was stored. Raises ValueError where it can't be read."""
+        made = cls()
+        try:
+            for line in gzip.decompress(stored).splitlines():
+                body = json.loads(line)
+                entry, precision = LedgerEntry.from_dict(body["entry"]), body.get("precision")
+                move = BookedMove(
+                    str(body["job"]),
+                    str(body["uid"]),
+                    entry,
+                    str(body["namespace"]),
+                    None if precision is None else str(precision),
+                )
+                made.kept[move.entry.finished_at, move.uid, move.entry.id] = move
+        except (OSError, EOFError, zlib.error, KeyError, TypeError) as error:
+            raise ValueError(f"the moves can't be read: {error}") from error
+        return made
+
+
+def _body(move: BookedMove) -> dict[str, Any]:
+    body = {"job": move.job, "uid": move.uid, "namespace": move.namespace, "entry": move.entry.to_dict()}
+    return body if move.precision is None else {**body, "precision": move.precision}
 
 
 @dataclass(slots=True)

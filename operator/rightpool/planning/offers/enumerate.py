@@ -1,21 +1,25 @@
-"""Enumeration: everywhere jobs of one shape could be, with what rules a placement out by the spec alone."""
+"""Enumeration: everywhere jobs of one shape could be, with what rules a placement out by the spec alone; and the
+pools that no job of the fleet may use, whatever is free and whatever they cost."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.hardware.pool import Pool
 from rightpool.hardware.shape import gives, keeps_together, replicas, shapes, why_not
 from rightpool.hardware.vendors.vendor import Vendor
+from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.pool_gates import (
     capacity_type_gate,
+    home_vendor,
     no_size,
     open_to,
+    placed_vendor,
     size_kept,
     whole_pool_gate,
     within_slice,
 )
-from rightpool.planning.offers.rejection import Rejection
+from rightpool.planning.offers.rejection import Rejection, RejectionReason
 from rightpool.planning.offers.shape import Shape
 
 
@@ -87,3 +91,37 @@ def nearest(
         return Placement(pool.name, shape.chips, shape.replicas, capacity)
     count, pods = min(offered, key=lambda size: (abs(size[0] - shape.chips), size[0]))
     return Placement(pool.name, count, pods, capacity)
+
+
+def closed_pools(jobs: Iterable[Job], pools: Mapping[str, Pool]) -> dict[str, tuple[RejectionReason, ...]] | None:
+    """The pools that have chips and that the spec of every job rules out, with what rules them out; None where there is
+    no job whose spec can be read. jobs: those that have not ended.
+
+    A job may use a pool where one of the pool's sizes passes the gates that know the spec alone: allow, deny, selector,
+    the template's nodeSelector, the vendor, spot or on demand, and the sizes. Jobs of equal shape are asked once, and
+    none is asked about a pool that another one may use.
+    """
+    left = {name: pool for name, pool in pools.items() if pool.total > 0}
+    why: dict[str, set[RejectionReason]] = {name: set() for name in left}
+    asked: set[tuple[object, ...]] = set()
+    for job in jobs:
+        if not left:
+            break
+        if job.invalid is not None:
+            continue
+        shape, revision = Shape.of(job), job.state.revision
+        current = None if revision is None else pools.get(revision.placement.pool)
+        placed = placed_vendor(revision, current)
+        key = (shape, placed)
+        if key in asked:
+            continue
+        asked.add(key)
+        vendor = home_vendor(shape, pools.values(), placed)
+        for option in options(shape, left.values(), vendor):
+            if option.rejection is None:
+                left.pop(option.placement.pool, None)
+            else:
+                why[option.placement.pool].add(option.rejection.reason)
+    if not asked and left:
+        return None
+    return {name: tuple(sorted(why[name])) for name in left}

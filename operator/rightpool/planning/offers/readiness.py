@@ -9,8 +9,8 @@ from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.contradiction import contradiction
-from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job, unit_of
+from rightpool.planning.jobs.lingering import foreign_pod
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.pool_gates import current_gate, home_vendor, placed_vendor
 from rightpool.planning.offers.rejection import Gap, Rejection

@@ -21,8 +21,7 @@ from rightpool.planning.offers.rejection import (
     Uncertain,
 )
 from rightpool.prediction.columns import Floats, Ints, floats
-from rightpool.prediction.layout import Layout
-from rightpool.prediction.machines import Machines
+from rightpool.prediction.machines import Layout, Machines
 
 # The codes of a column of gates: 0 is none, then come the gates of gates.py, the outcomes of the comparison with the
 # current placement, and the rejections that are kept as they are.

@@ -21,12 +21,11 @@ from rightpool.planning.offers.experience import Experience, forced_from, measur
 from rightpool.planning.offers.flops import flops_per_unit
 from rightpool.planning.offers.gates import GATES, MAY_BE_MISSED, TARGET_CODES, TIMED, avoided
 from rightpool.planning.offers.intent import Intent
-from rightpool.planning.offers.numbers import numbers_of
 from rightpool.planning.offers.offers import SURE, Numbers, Offers
 from rightpool.planning.offers.register import FIRST_COMPARED, FIRST_KEPT, NONE, Register
 from rightpool.planning.offers.rejection import CurrentPriceUnknown, RejectionReason
 from rightpool.planning.offers.repair import approaching, least_elsewhere, relax, repairing
-from rightpool.planning.offers.rows import row_index_of, row_rates
+from rightpool.planning.offers.rows import numbers_of, row_index_of, row_rates
 from rightpool.planning.offers.scores import (
     payback,
     saving,

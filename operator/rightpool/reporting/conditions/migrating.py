@@ -12,9 +12,8 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.wording import chips, place, sentence
 from rightpool.contract import ANNOTATION_APPROVE
 from rightpool.planning.jobs.approval import approves, recommendation_id
-from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.unended import unended
+from rightpool.planning.jobs.lingering import foreign_pod, unended
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.work.unsaved import unsaved

@@ -14,10 +14,9 @@ from rightpool.api.units import write_unix_time
 from rightpool.api.wording import both_ends, brief, chips, dollars, how_many, instant, span
 from rightpool.contract import LABEL_JOB
 from rightpool.planning.jobs.contradiction import contradiction
-from rightpool.planning.jobs.foreign_pod import foreign_pod
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.lingering import UNENDED_SECONDS, first_to_end, foreign_pod, unended
 from rightpool.planning.jobs.revision_state import Crash, RevisionState
-from rightpool.planning.jobs.unended import UNENDED_SECONDS, first_to_end, unended
 from rightpool.planning.offers.readiness import COMPLETED
 from rightpool.reporting.conditions.context import Context, Statement, operator_failed
 from rightpool.reporting.decision_texts import decision_text

@@ -1,7 +1,8 @@
-"""What was to end and is still there: pods on a node that is lost, or a child that nobody deletes.
+"""What lingers, so that nothing is started beside it, since it may still write to the job's checkpoint.
 
-Nothing is started beside it, since it may still write to the job's checkpoint. Only who looks after the cluster can
-know that it does not, and end it.
+What was to end and is still there: pods on a node that is lost, or a child that nobody deletes. Only who looks after
+the cluster can know that it does not write, and end it. And pods that have a job's labels and are none of its
+children's: somebody made them, or let them live on by themselves; nothing is ended for a start that they would hold up.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 from rightpool.api.migration import Phase
 from rightpool.api.wording import instant, sentence
+from rightpool.contract import LABEL_REVISION
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import EndingPod
 
@@ -62,3 +64,27 @@ def first_to_end(job: Job) -> Unended | None:
         if left.ending is None and (left.exists or left.active > 0):
             found.append(Unended(left.revision, migration.phase_since, None))
     return min(found, key=lambda entry: entry.since, default=None)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ForeignPod:
+    """A pod that is not of the child whose labels it has."""
+
+    revision: int
+    """In its labels."""
+
+    name: str
+    """Of the pod."""
+
+    def text(self) -> str:
+        """Which pod it is, and the remedy."""
+        text = f"pod {self.name} has the labels of r{self.revision} and is not its own"
+        return f"{text}: delete it, or remove its label {LABEL_REVISION}"
+
+
+def foreign_pod(job: Job) -> ForeignPod | None:
+    """That of the oldest Revision; None where there is none."""
+    revisions = job.observed.revisions.values()
+    return min(
+        (ForeignPod(state.revision, state.foreign_pod) for state in revisions if state.foreign_pod), default=None
+    )
