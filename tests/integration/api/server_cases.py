@@ -239,22 +239,26 @@ SERVER_CASES: Final = (
         )
         for name in _TIMES
     ),
-    Case(
-        "two percentiles",
-        LATENCY,
-        {"spec.targets.latency": {"p99": "50ms", "p95": "20ms"}},
-        "spec.targets.latency",
-        "must name one percentile: write p99: 50ms alone, or p95 or p90 in its place",
-    ),
-    Case("no percentile", LATENCY, {"spec.targets.latency": {}}, "spec.targets.latency", "must name one percentile"),
     *(
         Case(
-            f"no time within which {name} are answered",
+            f"{which} percentiles of {time}",
             LATENCY,
-            {"spec.targets.latency": {name: "0s"}},
-            f"spec.targets.latency.{name}",
+            {f"spec.targets.{time}": percentiles},
+            f"spec.targets.{time}",
+            "must name one percentile: write p99: 50ms alone, or p95 or p90 in its place",
+        )
+        for time in _TIMES
+        for which, percentiles in (("two", {"p99": "50ms", "p95": "20ms"}), ("no", {}))
+    ),
+    *(
+        Case(
+            f"no time for {time} {name}",
+            LATENCY,
+            {f"spec.targets.{time}": {name: "0s"}},
+            f"spec.targets.{time}.{name}",
             "must be a duration of 1ms or more, 1h at most: write 50ms",
         )
+        for time in _TIMES
         for name in ("p90", "p95", "p99")
     ),
 )
