@@ -57,3 +57,28 @@ def test_a_program_is_measured_and_a_slower_one_is_worse(tmp_path: Path) -> None
     assert done.stdout.startswith("**tiny**: worse: samples/s changed by -")
     assert "<failure" in (tmp_path / "junit.xml").read_text()
     assert bench("compare", "fast.json", "fast.json", cwd=tmp_path).returncode != 1
+
+
+LOGGED: Final = """
+import json, sys, time, torch
+torch.set_num_threads(1)
+net = torch.nn.Linear(16, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for step in range(1 << 30):
+    time.sleep(0.02)
+    net(torch.ones(4, 16)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    event = {"time_ms": int(time.time() * 1e3), "key": "train_loss", "metadata": {"samples_count": 100 * step}}
+    print(":::MLLOG", json.dumps(event), flush=True)
+"""
+
+
+def test_samples_are_taken_from_lines_of_mlperf_and_the_lines_are_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOGGED)
+    done = bench("run", "--seconds=6", "--mllog", "--", sys.executable, "train.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "bench.json").read_text())
+    assert found["unit"] == "Samples" and 400 < found["rate"] < 5000
+    last = json.loads(done.stdout.splitlines()[-1].removeprefix(":::MLLOG "))
+    assert last["metadata"]["samples_count"] == 100 * (done.stdout.count(":::MLLOG") - 1)

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from typing import Final
 
 from rightpool import contract
 from rightpool.cli.bench.cores import CoreTimes, core_times
+from rightpool.cli.bench.mllog import MlperfLog
 from rightpool.profiles.profile import Profile, Steadiness, build_profile
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.window import Window
@@ -34,6 +36,8 @@ _APART: Final = 0.9  # seconds between two readings; agents report once a second
 _SPAN: Final = 5  # readings that a rate is taken over
 _TRACES: Final = 2.0
 _MOST_TAKEN: Final = 0.95  # of the time between two readings: it had a core at times, since it made steps
+_BLOCK: Final = 65_536  # bytes read of what it prints
+_LONGEST_LINE: Final = 65_536
 _GRACE: Final = 30.0  # seconds that the program has to end by SIGTERM
 _WARMED: Final = 2.0  # times the measured time after which a pace that changes is the program's own
 
@@ -76,16 +80,24 @@ class Beside:
     """Seconds that were to be measured."""
     began: float
     """Unix seconds of the program's start."""
+    log: MlperfLog | None
+    """What it has printed of its samples; None where that was not asked for."""
 
 
-async def beside(command: Sequence[str], seconds: float, folders: Sequence[Path]) -> list[Beside]:
+async def beside(
+    command: Sequence[str], seconds: float, folders: Sequence[Path], *, logged: bool = False
+) -> list[Beside]:
     """Run it in each of these folders at once, until so many seconds were measured of all after their warm-up, or until
-    they end. Raises CommandFailed and NothingSeen."""
+    they end. logged: whether MLPerf's lines are read of what it prints, which is passed on. Raises CommandFailed and
+    NothingSeen."""
     running: list[_Running] = []
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _pass_on_to_all, running, number)
-    return await asyncio.gather(*(_beside(command, seconds, folder, running, len(folders)) for folder in folders))
+    programs = [
+        _beside(command, seconds, folder, running, len(folders), MlperfLog() if logged else None) for folder in folders
+    ]
+    return await asyncio.gather(*programs)
 
 
 @dataclass(slots=True)
@@ -102,7 +114,12 @@ class _Running:
 
 
 async def _beside(
-    command: Sequence[str], seconds: float, folder: Path, running: list[_Running], together: int
+    command: Sequence[str],
+    seconds: float,
+    folder: Path,
+    running: list[_Running],
+    together: int,
+    log: MlperfLog | None,
 ) -> Beside:
     with tempfile.TemporaryDirectory(prefix="rightpool-", dir="/tmp") as made:  # a short path: it has a socket
         shared = Path(made)
@@ -115,9 +132,11 @@ async def _beside(
         receiver.start(asyncio.get_running_loop())
         began = time.time()
         try:
-            program = await asyncio.create_subprocess_exec(*command, env=_environment(shared), cwd=folder)
+            out = None if log is None else asyncio.subprocess.PIPE
+            program = await asyncio.create_subprocess_exec(*command, env=_environment(shared), cwd=folder, stdout=out)
         except OSError as error:
             raise CommandFailed(f"{command[0]} does not run: {error.strerror}") from error
+        reader = None if log is None else asyncio.create_task(_passed_on(program, log))
         seen = _Seen(seconds, program.pid)
         one = _Running(program, seen)
         running.append(one)
@@ -132,8 +151,22 @@ async def _beside(
                 raise CommandFailed(f"the program ended with exit code {program.returncode} while it was measured")
         finally:
             await _end(program)
+            if reader is not None:
+                await reader
             receiver.stop(asyncio.get_running_loop())
-    return Beside(tuple(command), tuple(seen.readings), seen.profile(), seconds, began)
+    return Beside(tuple(command), tuple(seen.readings), seen.profile(), seconds, began, log)
+
+
+async def _passed_on(program: asyncio.subprocess.Process, log: MlperfLog) -> None:
+    """Print what it prints, and read it."""
+    assert program.stdout is not None
+    half = b""
+    while some := await program.stdout.read(_BLOCK):
+        sys.stdout.buffer.write(some)
+        sys.stdout.buffer.flush()
+        *lines, half = (half + some).split(b"\n")
+        log.read(line.decode(errors="replace") for line in lines)
+        half = half[-_LONGEST_LINE:]
 
 
 def _environment(shared: Path) -> dict[str, str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 60.0
 _MOST_RUNS: Final = 100
+_MOST_CHIPS: Final = 1_000_000
 _WORSE: Final = 1
 _WRONG: Final = 2
 _UNKNOWN: Final = 3
@@ -33,6 +34,7 @@ _PLACE: Final = "a folder, or git:BRANCH of the repository here"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_run(_added(actions, "run", "run a program with the profiler beside it, and write what was measured"))
+    _add_read(_added(actions, "read", "write what MLPerf's lines (:::MLLOG) in a program's logs say of its rate"))
     _add_compare(_added(actions, "compare", "say whether a run is slower than an earlier one"))
     store_parser = _added(actions, "store", "keep a run")
     store_parser.add_argument("run", metavar="RUN.json", type=Path)
@@ -77,8 +79,22 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--baseline", metavar="FILE", type=Path, help="what --against has measured")
     parser.add_argument(
+        "--mllog", action="store_true", help="take its samples from MLPerf's lines (:::MLLOG) in what it prints"
+    )
+    parser.add_argument(
         "program", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="the program with its arguments"
     )
+
+
+def _add_read(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = "Exit status: 0 written, 2 wrong usage or a file that can't be read, 3 too few lines."
+    parser.add_argument("logs", metavar="LOG", type=Path, nargs="+", help="of one run each, of the same program")
+    parser.add_argument("--accelerator", required=True, help="the chip, by its key in the catalog")
+    parser.add_argument(
+        "--chips", type=whole_number(1, _MOST_CHIPS), required=True, metavar="N", help="how many ran it"
+    )
+    parser.add_argument("--name", default="", help="what was measured; default: the benchmark's name in the log")
+    _add_output(parser, "bench.json")
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +112,14 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit status."""
     from rightpool.cli.bench.store import StoreProblem
 
-    actions = {"run": _run, "compare": _compare, "store": _store, "fetch": _fetch, "history": _history}
+    actions = {
+        "run": _run,
+        "read": _read,
+        "compare": _compare,
+        "store": _store,
+        "fetch": _fetch,
+        "history": _history,
+    }
     try:
         return actions[arguments.action](arguments)
     except (FileProblem, StoreProblem) as problem:
@@ -150,7 +173,9 @@ def _run(arguments: argparse.Namespace) -> int:
             contenders = [Contender(Path.cwd(), None)]
             if arguments.against is not None:
                 contenders.insert(0, revisions.unpack(arguments.against))
-            found = measured_in_turns(words, name, arguments.seconds, arguments.repeat, contenders)
+            found = measured_in_turns(
+                words, name, arguments.seconds, arguments.repeat, contenders, logged=arguments.mllog
+            )
     except RevisionProblem as problem:
         message, status = str(problem), _WRONG
     except CommandFailed as failed:
@@ -164,6 +189,36 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     print(f"rightpool: {message}", file=sys.stderr)
     return status
+
+
+def _read(arguments: argparse.Namespace) -> int:
+    from rightpool.cli.bench.beside import NothingSeen
+    from rightpool.cli.bench.made_profile import logged_profile
+    from rightpool.cli.bench.mllog import MlperfLog
+    from rightpool.cli.bench.turns import merged
+    from rightpool.hardware.catalog import UnknownAcceleratorError, load_catalog
+
+    try:
+        load_catalog().get(arguments.accelerator)
+    except UnknownAcceleratorError as unknown:
+        print(f"rightpool: bench read: {unknown.message}", file=sys.stderr)
+        return _WRONG
+    runs = []
+    for path in arguments.logs:
+        log = MlperfLog()
+        try:
+            with path.open(encoding="utf-8", errors="replace") as lines:
+                log.read(lines)
+            runs.append(logged_profile(log, arguments.name, arguments.accelerator, arguments.chips))
+        except OSError as error:
+            raise FileProblem(f"{path}: {error.strerror}") from error
+        except NothingSeen as missing:
+            print(f"rightpool: {path}: {missing}", file=sys.stderr)
+            return _UNKNOWN
+    found = merged(runs, session="")
+    _written(arguments.output, _text(found))
+    print(f"{found.text()}; wrote {arguments.output}", file=sys.stderr)
+    return 0
 
 
 def _text(found: BenchProfile) -> str:

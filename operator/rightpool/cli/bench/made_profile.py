@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from rightpool import contract
+from rightpool.api.altered import altered
+from rightpool.api.traits import UNKNOWN_TRAITS
 from rightpool.api.wording import percent
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.bench.beside import Beside, Heard, NothingSeen
+from rightpool.cli.bench.mllog import MlperfLog, TrainedStretch
 from rightpool.cli.bench.profile import BenchProfile
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.catalog import load_catalog
@@ -24,6 +27,7 @@ from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.profiles.sample import Field as Measured
 from rightpool.profiles.shares import decompose
+from rightpool.profiles.statistics import stationary_from
 from rightpool_profiler.report import BUCKETS
 
 # Windows that the measured time is divided into, and readings in each where there are enough of them.
@@ -32,6 +36,7 @@ _FEWEST: Final = 3
 _READINGS: Final = 3
 _PROCESSOR: Final = "CPU"
 _LEAST_LEFT: Final = 0.01
+_LATE: Final = 1.0  # seconds that a line may be newer than the last report
 # Shares of the time.
 _OF_TIME: Final = frozenset(
     {
@@ -59,7 +64,10 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
     taken = _taken(measured) if chip is None else None
     if taken is not None:
         profile = _of_own_time(profile, taken)
-    unit, counted = _counted(measured, computes_here=chip is None)
+    if run.log is None:
+        unit, counted = _counted(measured, computes_here=chip is None)
+    else:
+        unit, counted = WorkUnit.SAMPLES, _trained(_logged(run.log, measured, computes_here=chip is None))
     windows, length = _windows(counted)
     rate = (counted[-1][1] - counted[0][1]) / (counted[-1][0] - counted[0][0])
     if rate <= 0.0:
@@ -100,6 +108,60 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
         model=profile.traits,
         readings={field.value: reading.value for field, reading in sorted(profile.readings.items())},
     )
+
+
+def logged_profile(log: MlperfLog, name: str, accelerator: str, chips: int) -> BenchProfile:
+    """Of a program by its log alone, which says how fast it was and not why. Raises NothingSeen."""
+    stretches = log.stretches
+    warm = stationary_from([(one.end - one.begin) / one.samples for one in stretches])
+    if warm is None:
+        raise NothingSeen("its pace still rises at the end")
+    counted = _trained(stretches[warm:])
+    windows, length = _windows(counted)
+    return BenchProfile(
+        kind="BenchProfile",
+        name=name or log.benchmark or "program",
+        at=datetime.fromtimestamp(stretches[0].begin, UTC).isoformat(timespec="seconds"),
+        commit=None,
+        command=(),
+        chip=accelerator,
+        accelerator=accelerator,
+        chips=chips,
+        unit=WorkUnit.SAMPLES,
+        rate=counted[-1][1] / counted[-1][0],
+        taken_by_others=None,
+        windows=windows,
+        runs=(counted[-1][1] / counted[-1][0],),
+        session="",
+        window_seconds=length,
+        warm_up_seconds=stretches[warm].begin - stretches[0].begin,
+        bottleneck="Unknown",
+        finding="a log says how fast it was, and not why",
+        lever="",
+        shares={},
+        flops_utilization=None,
+        memory_bytes=None,
+        joules_per_unit=None,
+        step_p99_seconds=None,
+        model=altered(UNKNOWN_TRAITS, batch=log.batch),
+        readings={},
+    )
+
+
+def _logged(log: MlperfLog, measured: Sequence[Heard], *, computes_here: bool) -> list[TrainedStretch]:
+    """Its stretches within the measured time, each less what others took of it."""
+    taken = [(one.page.at, one.taken if computes_here else 0.0) for one in measured]
+    within = [one for one in log.stretches if taken[0][0] <= one.begin and one.end <= taken[-1][0] + _LATE]
+    return [one._replace(begin=one.begin + _at(taken, one.end) - _at(taken, one.begin)) for one in within]
+
+
+def _trained(stretches: Sequence[TrainedStretch]) -> list[tuple[float, float]]:
+    """Samples so far, by the seconds of training so far. Raises NothingSeen."""
+    if len(stretches) < _FEWEST:
+        few = f"{len(stretches)} of the {_FEWEST} rates that are needed after the warm-up"
+        raise NothingSeen(f"MLPerf's lines tell {few}: let it run longer")
+    seconds = accumulate((one.end - one.begin for one in stretches), initial=0.0)
+    return list(zip(seconds, accumulate((one.samples for one in stretches), initial=0.0), strict=True))
 
 
 def _counted(measured: Sequence[Heard], *, computes_here: bool) -> tuple[WorkUnit, list[tuple[float, float]]]:

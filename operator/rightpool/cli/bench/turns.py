@@ -39,19 +39,26 @@ class Contender:
 
 
 def measured_in_turns(
-    command: Sequence[str], name: str, seconds: float, repeat: int, contenders: Sequence[Contender]
+    command: Sequence[str],
+    name: str,
+    seconds: float,
+    repeat: int,
+    contenders: Sequence[Contender],
+    *,
+    logged: bool = False,
 ) -> list[BenchProfile]:
     """One profile for each contender, of all its runs. Without accelerators those of a round run at once, since a core
     is shared out fairly, and only then do they meet the same machine: what else runs there comes and goes faster than a
     program starts. Accelerators have a program for themselves, and every other round goes backwards, so that none is
-    always the first. Raises what `beside` and `bench_profile` raise."""
+    always the first. logged: as of `beside`. Raises what `beside` and `bench_profile` raise."""
     session = os.urandom(8).hex() if len(contenders) > 1 else ""
     runs: list[list[BenchProfile]] = [[] for _ in contenders]
     places = range(len(contenders))
     turns = [[place] for place in places] if has_accelerators() else [list(places)]
     for turn in range(repeat):
         for at_once in turns if turn % 2 == 0 else reversed(turns):
-            seen = asyncio.run(beside(command, seconds, [contenders[place].folder for place in at_once]))
+            folders = [contenders[place].folder for place in at_once]
+            seen = asyncio.run(beside(command, seconds, folders, logged=logged))
             for place, one in zip(at_once, seen, strict=True):
                 commit, found = contenders[place].commit, bench_profile(one, name)
                 runs[place].append(found if commit is None else replace(found, commit=commit))
