@@ -217,6 +217,9 @@ def _trial(regarding: Mapping[str, str], old: Job, new: Job) -> Iterator[Event]:
             else:
                 note = f"{shown(tried)}; {_trial_of(new, was)} cost ${tried.cost:.2f}"
                 yield Event(regarding, "TrialOver", "Try", note)
+        elif new.observed.trial is not None and new.observed.trial.taken:
+            note = f"{_trial_of(new, was)} is there and somebody else's: the next trial has the next number"
+            yield Event(regarding, "TrialFailed", "Try", note, warning=True)
         else:
             yield Event(regarding, "TrialOver", "Try", f"{_trial_of(new, was)} {NOTHING_MEASURED}")
     answer = new.state.trial_answer

@@ -109,7 +109,8 @@ class Observer:
                     or last.job.observed.sizing is not server.sizing
                     or last.job.observed.sides is not server.sides
                     or key in self._news
-                    or (stored.job.state.trials and self._executor.trials.stored(stored.job) is not None)
+                    or stored.job.state.trial is not None
+                    or self._executor.trials.stored(stored.job) is not None
                     or now >= last.until
                 ):
                     problem = None if name is None else why_unusable(name, inventory)
@@ -165,7 +166,8 @@ class Observer:
     def _trial(self, job: Job, inventory: PoolInventory, now: float) -> TrialSeen | None:
         stored = self._executor.trials.stored(job)
         if stored is None:
-            return None
+            run = job.state.trial
+            return TrialSeen(run.number, taken=True) if run is not None and self._executor.trials.taken(job) else None
         ref = stored.job.state.revision
         pool = None if ref is None else inventory.inventory.pools.get(ref.placement.pool)
         profile = self._windows.of(stored.job, None if pool is None else pool.accelerator, now).profile

@@ -16,6 +16,7 @@ from rightpool.planning.moves.trying import with_trial
 from rightpool.planning.offers.experience import measured_before
 from rightpool.planning.offers.trial import TrialOffer
 from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying, affordable, trial_seconds
+from rightpool.reporting.events import JobEvents
 from tests.unit.planning.jobs import AUTO, NOW, POOLS, THERE, changed, running, spec
 
 OFFER = TrialOffer(THERE, 180.0, 300.0, 0.2, 40.0, 2.4, None, POOLS["a10g"].accelerator.key)
@@ -96,6 +97,17 @@ def test_it_ends_for_who_waits_for_its_chips_and_may_come_again() -> None:
     found = with_trial(begun(), Trying(breaks_off=True), AUTO, NOW + 30.0)
     assert (found.state.trial, found.state.tried) == (None, ())
     again = with_trial(found, Trying(OFFER), AUTO, NOW + 60.0)
+    assert again.state.trial is not None and again.state.trial.number == 2
+
+
+def test_who_has_its_name_already_ends_it_at_once() -> None:
+    before = changed(begun(), trial=TrialSeen(1, taken=True))
+    assert not any(isinstance(command, EnsureTrial | EndTrial) for command in commands(before))
+    found = with_trial(before, NO_TRIAL, AUTO, NOW + 30.0)
+    assert (found.state.trial, found.state.tried, found.state.trials_cost) == (None, (), 0.0)
+    (event,) = JobEvents().events({}, before, found, (), ())
+    assert (event.reason, "job-t1 is there and somebody else's" in event.note) == ("TrialFailed", True)
+    again = with_trial(changed(found, trial=None), Trying(OFFER), AUTO, NOW + 60.0)
     assert again.state.trial is not None and again.state.trial.number == 2
 
 

@@ -20,6 +20,8 @@ class TrialSeen(NamedTuple):
     """What is counted."""
     ended: str | None = None
     """Why it does not run any more, or can't; None where it can."""
+    taken: bool = False
+    """Whether somebody else's ProfiledJob has its name, so that it can't be made."""
 
 
 def trial_name(job: str, number: int) -> str:

@@ -39,7 +39,10 @@ def with_trial(job: Job, trying: Trying, policy: PlacementPolicySpec, now: float
     if job.spec.trial is None or trying.breaks_off or not undisturbed(job) or _edited(job):
         return without_trial(job, now)
     seen = job.observed.trial
-    over = _over(job, run, seen if seen is not None and seen.number == run.number else None, policy, now)
+    seen = seen if seen is not None and seen.number == run.number else None
+    if seen is not None and seen.taken:
+        return job.with_state(replace(job.state, trial=None))  # the next one has another name
+    over = _over(job, run, seen, policy, now)
     if over is None:
         return job
     rates, why = over

@@ -40,6 +40,11 @@ class TrialObjects:
         found = self._store.job(JobKey(job.key.namespace, trial_name(job.key.name, job.state.trials)))
         return found if found is not None and found.controller == job.uid else None
 
+    def taken(self, job: Job) -> bool:
+        """Whether somebody else's ProfiledJob has the name of the job's newest trial."""
+        found = self._store.job(JobKey(job.key.namespace, trial_name(job.key.name, job.state.trials)))
+        return found is not None and found.controller != job.uid
+
     def needed(self, job: Job, command: EnsureTrial | EndTrial) -> bool:
         """Whether the cluster does not comply with the command yet."""
         stored = self.stored(job)
