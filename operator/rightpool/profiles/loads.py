@@ -66,6 +66,11 @@ class Loads:
         """Whether anything is known of any place."""
         return bool(self._places)
 
+    @property
+    def places(self) -> frozenset[str]:
+        """Of which anything is known."""
+        return frozenset(self._places)
+
     def at(self, place: str) -> Points | None:
         """What is known of a place; None where nothing is."""
         _, bins = self._places.get(place, ("", {}))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from rightpool.api.action import Action
 from rightpool.api.conditions import ConditionType, Reason
+from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.pause import Pause
 from rightpool.api.placement import Placement
 from rightpool.cli.state import state_of
 from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.moves.ending import end_migration
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed
 from tests.unit.planning.jobs import NOW, POOLS, changed, running, spec
@@ -48,3 +52,13 @@ def test_a_verdict_is_told_while_the_job_goes_back() -> None:
     verified = condition_of(ConditionType.VERIFIED, job)
     assert (verified.status, verified.reason) == ("False", Reason.ROLLED_BACK)
     assert verified.message == "d-1: 26% worse"
+
+
+@pytest.mark.parametrize("reason", [Reason.DELIVERED, Reason.LATENCY_HELD, Reason.TOO_FEW_REQUESTS])
+def test_a_move_that_is_kept_for_what_it_was_made_for_is_verified(reason: Reason) -> None:
+    job = running()
+    here = job.state.revision
+    assert here is not None
+    move = Migration("d-1", Action.MOVE, Phase.HOLDING, here, here, NOW - 900, NOW - 60, CHEAPER_POOL)
+    job = end_migration(changed(job, migration=move), move, Outcome.VERIFIED, reason, NOW)
+    assert status_and_reason(ConditionType.VERIFIED, job) == ("True", reason)

@@ -132,6 +132,17 @@ def test_what_is_still_known_elsewhere_comes_before_what_is_new() -> None:
     again.feed.close()
 
 
+def test_what_is_known_elsewhere_is_asked_again_of_a_server_that_was_made_anew() -> None:
+    operator = Operator(Cluster())
+    for second in range(0, 60, 15):
+        operator.cycle(NOW + second, SERVER)
+    operator.cycle(NOW + 60)
+    for second in range(75, 135, 15):
+        operator.cycle(NOW + second, SERVER)
+    assert len(operator.reader.pasts) == 2
+    operator.feed.close()
+
+
 def test_a_page_that_is_gone_is_a_gap_and_said_once(caplog: Any) -> None:
     operator = Operator(Cluster())
     operator.reader.failure = PageFailure(PageProblem.UNREACHABLE, "pod a: HTTP 404")
@@ -208,6 +219,24 @@ def test_what_it_answers_is_of_the_side_that_has_the_requests(phase: Phase, revi
         operator.cycle(NOW + second, job)
     answers = operator.feed.answers(job)
     assert answers is not None and answers.revision == revision
+
+
+def test_what_a_side_answered_beside_another_is_not_what_comes_in() -> None:
+    """Each got 45 requests in 15 s, and then one alone gets 90."""
+    operator = Operator(Cluster())
+    for second in range(0, 60, 15):
+        operator.cycle(NOW + second, moving(Phase.SHARING))
+    held = moving(Phase.HOLDING)
+    assert held.state.migration is not None
+    held = held.with_state(replace(held.state, migration=replace(held.state.migration, phase_since=NOW + 50)))
+    operator.reader.counts = ServerCounts({RequestCounter.REQUESTS: 90.0}, {}, {})
+    for second in range(60, 120, 15):
+        operator.cycle(NOW + second, held)
+        answers = operator.feed.answers(held)
+        assert answers is None or answers.revision == 1 or answers.requests_per_second == 6.0
+    answers = operator.feed.answers(held)
+    assert answers is not None and (answers.revision, answers.requests_per_second) == (2, 6.0)
+    operator.feed.close()
 
 
 def test_batches_of_both_sides_of_a_move_are_remembered() -> None:

@@ -10,6 +10,7 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.profiles.demand import Demanded
+from rightpool.profiles.loads import Loads
 from rightpool.profiles.served import RequestCounter, ServedWindow, ServerCounts
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.server_sizes import REPLAYED, ServerSizes, place_of
@@ -98,6 +99,25 @@ def test_it_stays_the_same_object_while_nothing_is_new() -> None:
         fleet.cycle(NOW + 60.0 * minute)
         seen.append(fleet.sized(job))
     assert len({id(one) for one in seen if one is not None}) == 1
+    fleet.sizes.close()
+
+
+def test_batches_that_are_timed_for_the_first_time_are_looked_at_at_once() -> None:
+    """Before the quarter of an hour is over, and once."""
+    job = targeted()
+    fleet = Fleet(job)
+    record = fleet.records.of(job.key)
+    assert record is not None
+    loads, record.loads = record.loads, Loads()
+    for second in (0.0, 1.0, 2.0):
+        fleet.cycle(NOW + second)
+    assert fleet.known() == 0
+    record.loads = loads
+    for second in (3.0, 4.0):
+        fleet.cycle(NOW + second)
+    assert fleet.known() == 1
+    fleet.sizes.cycle(fleet.jobs, {}, NOW + 5.0)
+    assert fleet.sizes._running is None
     fleet.sizes.close()
 
 

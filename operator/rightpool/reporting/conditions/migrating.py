@@ -127,6 +127,9 @@ def verified(job: Job, context: Context) -> Statement | None:
     return _last_verified(job)
 
 
+_DELIVERED: Final = (Reason.DELIVERED, Reason.LATENCY_HELD, Reason.TOO_FEW_REQUESTS)
+
+
 def _was_tried(entry: LedgerEntry) -> bool:
     return entry.outcome not in _NOT_TRIED and entry.action not in (Action.START, Action.UPDATE)
 
@@ -137,5 +140,5 @@ def _last_verified(job: Job) -> Statement | None:
         return None
     # Until the next move is decided; then status.history has it.
     message = f"{entry.id}: {entry.message}" if entry.message and job.state.migration is None else entry.id
-    delivered = entry.outcome is Outcome.VERIFIED and entry.reason == Reason.DELIVERED
+    delivered = entry.outcome is Outcome.VERIFIED and entry.reason in _DELIVERED
     return Statement("True" if delivered else "False", entry.reason, message)

@@ -126,6 +126,7 @@ class ServerFeed:
     def cycle(self, jobs: Iterable[Job], pools: Mapping[str, Pool], now: float) -> None:
         """Take what a finished read has brought, and start the next one."""
         servers = {job.key: job for job in jobs if job.spec.workload.server is not None}
+        self._whole &= servers.keys()
         self._shares = any(_phase(job) is Phase.SHARING for job in servers.values())
         if self._shares:
             self._start(servers, now)
@@ -192,9 +193,10 @@ class ServerFeed:
         for revision, window in reading.windows.items():
             recent = self._recent.setdefault(revision, deque())
             recent.append(window)
-            while len(recent) > 1 and recent[0].at <= now - LONGEST_SECONDS:
-                recent.popleft()
             job = servers.get(JobKey(revision.namespace, revision.job))
+            since = max(now - LONGEST_SECONDS, -math.inf if job is None else _alone_since(job))
+            while recent and recent[0].at - recent[0].seconds < since:
+                recent.popleft()
             if job is not None and _telling(job) == revision.revision:
                 limits = {time: limit.seconds for time, limit in time_limits(job.spec.targets).items()}
                 self._tell(revision, answers_of(revision.revision, recent, limits), now)
@@ -205,7 +207,9 @@ class ServerFeed:
                 self._tell(revision, Answers(revision.revision, problem=failure.problem), now)
         # Of what is not read any more nothing is known either.
         self._last = {key: last for key, last in self._last.items() if last.at > now - LONGEST_SECONDS}
-        self._recent = {key: recent for key, recent in self._recent.items() if recent[-1].at > now - LONGEST_SECONDS}
+        self._recent = {
+            key: recent for key, recent in self._recent.items() if recent and recent[-1].at > now - LONGEST_SECONDS
+        }
 
     def _tell(self, revision: RevisionKey, answers: Answers | None, now: float) -> None:
         if answers is not None:
@@ -273,6 +277,12 @@ def _shared(job: Job) -> Migration | None:
 def _phase(job: Job) -> Phase | None:
     """Of its move; None where there is none."""
     return None if job.state.migration is None else job.state.migration.phase
+
+
+def _alone_since(job: Job) -> float:
+    """Since when the target of a move gets all requests: what it answered beside another is not what comes in."""
+    migration = job.state.migration
+    return migration.phase_since if migration is not None and migration.phase is Phase.HOLDING else -math.inf
 
 
 def _telling(job: Job) -> int | None:

@@ -1,4 +1,5 @@
-"""What the records of servers with a target say of their sizes: looked at each quarter of an hour, in a thread.
+"""What the records of servers with a target say of their sizes: looked at each quarter of an hour, and where batches
+were timed for the first time, in a thread.
 
 What a replica can take is replayed far more rarely, and of few servers at once: as the record grows, or as batches come
 to take longer.
@@ -50,6 +51,8 @@ class _Known(NamedTuple):
     """For which."""
     timed: frozenset[str]
     """Pools in which its batches had been timed then."""
+    seen: frozenset[str]
+    """Places at which they had been when it was looked at."""
 
 
 class _Due(NamedTuple):
@@ -66,6 +69,8 @@ class _Due(NamedTuple):
     """The pool where it is."""
     place: str
     pools: tuple[PoolChip, ...]
+    seen: frozenset[str]
+    """Places at which its batches were timed."""
     before: _Known | None
 
     @property
@@ -116,9 +121,12 @@ class ServerSizes:
         """Those that were looked at longest ago."""
         waiting = []
         for job in jobs:
-            known = self._known.get(job.key)
-            if known is None or known.sizing.target != percentile_of(job) or known.slot < _slot(job, now):
-                waiting.append((-math.inf if known is None else known.slot, job.key, job))
+            known, record = self._known.get(job.key), self._records.of(job.key)
+            timed = frozenset[str]() if record is None else record.loads.places
+            if known is None:
+                waiting.append((-math.inf, job.key, job))
+            elif (known.sizing.target, known.seen) != (percentile_of(job), timed) or known.slot < _slot(job, now):
+                waiting.append((known.slot, job.key, job))
         return [job for _, _, job in sorted(waiting, key=lambda one: one[:2])[:AT_ONCE]]
 
     def _due(self, job: Job, pools: tuple[PoolChip, ...], now: float) -> _Due | None:
@@ -131,7 +139,9 @@ class ServerSizes:
         points = {name: found for name in names if (found := record.loads.at(f"{name}/{each}")) is not None}
         limit = LatencyTarget(target.seconds, target.share, 1.0, server.scale.min)
         slot, counts, known = _slot(job, now), record.counts(now), self._known.get(job.key)
-        return _Due(job.key, slot, counts, points, target, limit, here, place_of(ref), pools, known)
+        return _Due(
+            job.key, slot, counts, points, target, limit, here, place_of(ref), pools, record.loads.places, known
+        )
 
 
 def percentile_of(job: Job) -> Percentile | None:
@@ -171,5 +181,5 @@ def _looked_at(due: list[_Due], now: float) -> Mapping[JobKey, _Known]:
             slot -= 1  # its turn comes in the next cycle
         if before is not None and sizing.same_as(before.sizing):
             sizing = before.sizing
-        found[one.key] = _Known(sizing, slot, basis, at, pools, timed)
+        found[one.key] = _Known(sizing, slot, basis, at, pools, timed, one.seen)
     return found
