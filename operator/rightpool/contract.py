@@ -36,6 +36,7 @@ LABEL_POOL: Final = "rightpool.dev/pool"
 LABEL_SOURCE: Final = "rightpool.dev/source"
 SOURCE_DISCOVERED: Final = "discovered"
 ANNOTATION_APPROVE: Final = "rightpool.dev/approve"
+FINALIZER: Final = "rightpool.dev/object"  # of a ProfiledJob whose status alone knows its object
 ANNOTATION_RELEASE: Final = "rightpool.dev/release"  # of a ProfiledJob: its object is to be put back and let go
 ANNOTATION_TRIAL: Final = "rightpool.dev/trial"  # of a ProfiledJob: ID, ID:POOL or ID:POOL:SECONDS that is asked for
 ANNOTATION_TRACE: Final = "rightpool.dev/trace"  # of a ProfiledJob: ID, ID:RANK or ID:all of a trace that is asked for

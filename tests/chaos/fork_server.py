@@ -50,7 +50,8 @@ def point_of(request: Request) -> str | None:
             stops = groups == 0
         return f"{request.method} {resource}/{name} {'notes' if stops is None else 'suspend' if stops else 'resume'}"
     if resource != "profiledjobs" or parts[-1] != "status":
-        return f"{request.method} {resource}/{name}"
+        guards = (body.get("metadata") or {}).get("finalizers")
+        return f"{request.method} {resource}/{name}" + ("" if guards is None else " guard" if guards else " free")
     status = body.get("status") or {}
     migration = status.get("migration") or {}
     placement = status.get("placement") or {}
@@ -59,6 +60,7 @@ def point_of(request: Request) -> str | None:
     words += [str(migration.get(key)) for key in ("id", "phase", "rollingBack")]
     ended = [c["type"] for c in status.get("conditions") or () if c["type"] in ("Completed", "Failed")]
     ended += ["trial"] if status.get("trial") else []
+    ended += ["remade"] if (status.get("adopted") or {}).get("remade") else []
     return f"status {name} {' '.join(words)} {len(history)} {' '.join(ended)}".rstrip()
 
 

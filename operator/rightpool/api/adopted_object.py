@@ -12,6 +12,7 @@ from rightpool.api.value_object import value_object
 
 MAX_MANAGER = 128
 MAX_POINTER = 256
+MAX_MANIFEST = 262_144
 
 
 @value_object
@@ -49,3 +50,7 @@ class AdoptedObject(Record):
 
     undone: Undone | None = None
     """Who takes back what the operator changes. Absent where nobody has."""
+
+    remade: Annotated[str | None, Field(max_length=MAX_MANIFEST)] = None
+    """Its manifest as JSON, while it is deleted to be made anew: nothing else knows then what it was. Absent where it
+    is not."""

@@ -43,4 +43,5 @@ class Adoption(ApiModel):
 
     change: AdoptionChange = AdoptionChange.RECOMMEND
     """Recommend: nothing. Where it would be better off is in the status. Suspend: it is suspended, changed as far as
-    its kind lets it, and resumed."""
+    its kind lets it, and resumed. Recreate: and where its kind takes no other size, it is deleted and made anew, under
+    its name and as it was otherwise."""

@@ -126,3 +126,4 @@ class AdoptionChange(StrEnum):
 
     RECOMMEND = "Recommend"
     SUSPEND = "Suspend"
+    RECREATE = "Recreate"

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from rightpool.api.altered import altered
-from rightpool.api.choices import Switch
+from rightpool.api.choices import AdoptionChange, Switch
 from rightpool.api.conditions import ConditionType
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.record import Record
@@ -29,6 +29,7 @@ from rightpool.contract import (
     ANNOTATION_RELEASE,
     ANNOTATION_TRACE,
     ANNOTATION_TRIAL,
+    FINALIZER,
     GROUP,
     LABEL_TEAM,
     VERSION,
@@ -130,6 +131,10 @@ class StoredJob:
         """The same with the workload of the object that it names, and what can be changed of it. Raises
         InvalidTemplate."""
         spec = self.job.spec.model_copy(update={"workload": workload})
+        # What belongs to its object would be deleted with it, and with it what the object was.
+        consents = spec.adoption is not None and spec.adoption.change is AdoptionChange.RECREATE and not self.controller
+        if able is not None and able.anew:
+            able = able._replace(resize=able.resize or consents)
         digest, needs = _program(spec, workload)
         job = altered(self.job, spec=spec, workload_hash=digest, needs=needs, able=able)
         return altered(self, job=job, asks=_asks(job), claims=_claims(spec))
@@ -228,6 +233,7 @@ def read_job(
         invalid=invalid,
         unreadable=unreadable,
         deleting=bool(about.get("deletionTimestamp")),
+        guarded=FINALIZER in (about.get("finalizers") or ()),
         on_trial=controller_reference(about).get("kind") == PROFILED_JOB,
         state=state,
     )
@@ -262,6 +268,15 @@ def unpacked(kept: bytes) -> dict[str, Any]:
     reader = zlib.decompressobj(_BARE, zdict=_COMMON[kept[0]])
     body: dict[str, Any] = from_json(reader.decompress(kept[1:]))
     return body
+
+
+def edited_by_user(new: StoredJob, old: StoredJob) -> bool:
+    """Whether users changed the job: its spec, its approval, the trace or trial that they ask for, or its deletion.
+    Only the operator changes the status."""
+    a, b = (
+        (job.generation, job.approved, job.trace_request, job.trial_request, job.deleting) for job in (new.job, old.job)
+    )
+    return a != b
 
 
 def _read(kind: type[_Kind], status: Mapping[str, Any]) -> _Kind:

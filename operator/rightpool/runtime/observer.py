@@ -148,6 +148,7 @@ class Observer:
             refusal=executor.refusal(job),
             object_checked=executor.objects.checked(job),
             object_refusal=executor.objects.refusal(job),
+            object_manifest=executor.objects.remaking.manifest(job),
             template_checked=executor.checks.template_checked(job),
             variants_checked=executor.checks.variants_checked(job),
             refused_variants=executor.checks.refused_variants(job),

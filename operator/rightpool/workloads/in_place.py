@@ -30,6 +30,7 @@ from rightpool.workloads.placed import held_at, texts
 Body = dict[str, Any]
 
 _DIGITS: Final = 8
+_OF_REPOSITORIES: Final = ("argoproj.io", "fluxcd.io")
 _OF_NODES: Final = ("nodeSelector", "tolerations", "schedulingGates")
 
 
@@ -151,6 +152,31 @@ def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | 
     result = _changed(kind, body, original, ref, pool)
     _annotate(result, ANNOTATION_HELD, None)
     return _suspended(kind, result, False, ref.placement)
+
+
+def why_kept(body: Mapping[str, Any]) -> str | None:
+    """Why the object may not be deleted and made anew; None where it may. Whoever keeps it in a repository would make
+    his own."""
+    about = body.get("metadata") or {}
+    marks = {**(about.get("labels") or {}), **(about.get("annotations") or {})}
+    tool = next((name for name in sorted(marks) if name.partition("/")[0].endswith(_OF_REPOSITORIES)), None)
+    if tool is not None:
+        return f"{tool} says that a repository has it"
+    if queue_of(body) is not None or about.get("finalizers") or about.get("ownerReferences"):
+        return "it has a queue, an owner or finalizers"
+    return None
+
+
+def manifest_of(kind: Kind[Any], body: Mapping[str, Any]) -> str:
+    """The object as JSON, as it is to be made anew."""
+    identity = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
+    return json.dumps({**identity, **adoption_of(kind).anew(body)}, sort_keys=True, separators=(",", ":"))
+
+
+def remade(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | None) -> Body:
+    """The object that is held, as this Revision. It stays held. Raises Unable, and InvalidTemplate."""
+    original = original_of(kind, body)
+    return dict(body) if original is None else _changed(kind, body, original, ref, pool)
 
 
 def requeued(

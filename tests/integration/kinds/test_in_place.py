@@ -142,6 +142,11 @@ class Mine:
         return len(there) == len(trained) == pods and all(pod["status"].get("phase") == "Running" for pod in there)
 
     def adopt(self, **spec: Any) -> None:
+        self.create(spec)
+        eventually(lambda: self.placed(self.pool, 1), "it is found")
+
+    def create(self, spec: Body) -> None:
+        """The ProfiledJob that names it."""
         identity = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "name": "llm"}
         self.tenant.client.create(
             PROFILED_JOBS,
@@ -157,7 +162,6 @@ class Mine:
                 },
             },
         )
-        eventually(lambda: self.placed(self.pool, 1), "it is found")
 
     def placed(self, pool: str, revision: int | None = None) -> bool:
         try:
@@ -321,19 +325,7 @@ def test_the_label_auto_lets_it_be_moved(site: Site, mine: Callable[..., Mine]) 
 def test_killed_at_every_write_it_moves_and_comes_back(site: Site, field: str, impatient: Callable[[], None]) -> None:
     one = played(site, field)
     operator = CrashingOperator(site)
-    one.tenant.client.create(
-        PROFILED_JOBS,
-        {
-            "metadata": {"name": "llm", "namespace": one.tenant.namespace},
-            "spec": {
-                "workloadRef": {"apiVersion": one.resource.api_version, "kind": one.resource.kind, "name": "llm"},
-                "adoption": {"change": "Suspend"},
-                "placement": {"pools": {"allow": [A100]}},
-                "checkpoint": {"mode": "None"},
-                "profiling": {"interval": "1s", "window": "6s"},
-            },
-        },
-    )
+    one.create({})
     operator.until(lambda: one.placed(A100, 1), "it is found")
     impatient()
     one.send(DEAD)

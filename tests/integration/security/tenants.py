@@ -22,6 +22,11 @@ RIGHTS: Final[Mapping[str, list[Object]]] = {
         {**_OURS, "resources": ["*"]},
         {"apiGroups": ["batch", ""], "resources": ["jobs", "pods"], "verbs": ["*"]},
     ],
+    # May change Jobs, and neither make nor delete one.
+    "changer": [
+        {**_OURS, "resources": ["*"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["update", "patch"]},
+    ],
     # The rights of an autoscaler.
     "scaler": [{**_OURS, "resources": ["profiledjobs/scale"]}],
 }

@@ -81,6 +81,11 @@ def test_who_may_not_update_an_object_may_not_name_it(tenants: Tenants) -> None:
     assert tenants.refusal("owner", "create", body, "--dry-run=server") != "", "of Jobs alone"
     body["spec"]["workloadRef"] = {"apiVersion": "batch/v1", "kind": "Job", "name": "theirs"}
     assert tenants.refusal("owner", "create", body, "--dry-run=server") == ""
+    assert tenants.refusal("changer", "create", body, "--dry-run=server") == ""
+    body["spec"]["adoption"] = {"change": "Recreate"}
+    assert tenants.refusal("owner", "create", body, "--dry-run=server") == ""
+    refusal = tenants.refusal("changer", "create", body, "--dry-run=server")
+    assert "may make Job theirs anew, and changer may not create and delete it" in refusal
 
 
 def test_what_does_not_run_may_be_changed_without_that_right(tenants: Tenants, bert: str) -> None:

@@ -32,13 +32,16 @@ def test_writing_a_workload_requires_the_right_to_create_its_child(helm: Helm, k
 
 
 @each_kind
-def test_naming_an_object_requires_the_right_to_update_it(helm: Helm, kind: Kind) -> None:
+def test_naming_an_object_requires_the_rights_to_what_is_done_to_it(helm: Helm, kind: Kind) -> None:
     rules = one(helm.render(), POLICY, "rightpool-workloads")["spec"]["validations"]
-    [rule] = (
-        rule["expression"] for rule in rules if f"kind.orValue('') != '{kind.resource.kind}'" in rule["expression"]
+    change, anew = (
+        rule["expression"].replace(" ", "").replace("\n", "")
+        for rule in rules
+        if f"kind.orValue('') != '{kind.resource.kind}'" in rule["expression"]
     )
     asked = f"group('{kind.resource.group}').resource('{kind.resource.plural}').namespace(request.namespace)"
-    assert f"{asked}.name(object.spec.workloadRef.name).check('update')" in rule.replace(" ", "").replace("\n", "")
+    assert f"{asked}.name(object.spec.workloadRef.name).check('update')" in change
+    assert f"{asked}.name(object.spec.workloadRef.name).check('delete')" in anew and f"{asked}.check('create')" in anew
 
 
 @each_kind

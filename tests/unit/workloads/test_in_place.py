@@ -27,11 +27,13 @@ from rightpool.workloads.in_place import (
     operations,
     original_of,
     put,
+    remade,
     resumed,
     undone,
+    why_kept,
 )
 from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of
-from rightpool.workloads.kinds.registry import KINDS
+from rightpool.workloads.kinds.registry import KINDS, adopted_workload
 from rightpool.workloads.names import ANNOTATION_HELD, ANNOTATION_ORIGINAL
 from rightpool.workloads.template import InvalidTemplate
 from tests.unit.workloads.kinds.test_contract import Body, users
@@ -43,13 +45,15 @@ A100: Final = replace(
     node_selector={"node.kubernetes.io/instance-type": "p4d.24xlarge", "eks.amazonaws.com/capacityType": "ON_DEMAND"},
     tolerations=({"key": "a100", "operator": "Exists"},),
 )
-# What the API server lets be changed while the object is suspended, as it was tried. It takes labels of pods, too, and
-# JobSet's controller leaves those in its Jobs that the JobSet has no more.
+# What the API server lets be changed while the object is suspended, as it was tried; of a JobSet and a TrainJob also
+# what takes a new object. It takes labels of pods, too, and JobSet's controller leaves those in its Jobs that the
+# JobSet has no more.
 ALLOWED: Final = {
     "job": r"/spec/(suspend|completions|parallelism"
     r"|template/spec/(nodeSelector|tolerations|affinity|containers/0/resources).*)",
-    "jobSet": r"/spec/(suspend|replicatedJobs/\d/template/spec/template/spec/(nodeSelector|tolerations).*)",
-    "trainJob": r"/spec/(suspend|runtimePatches.*)",
+    "jobSet": r"/spec/(suspend|replicatedJobs/\d/template/spec/(completions|parallelism"
+    r"|template/spec/(nodeSelector|tolerations|containers/0/resources).*))",
+    "trainJob": r"/spec/(suspend|runtimePatches.*|trainer/(numNodes|numProcPerNode|resourcesPerNode).*)",
     "leaderWorkerSet": r"/spec/(replicas|leaderWorkerTemplate/(size|workerTemplate/"
     r"spec/(nodeSelector|tolerations|affinity|containers/0/resources).*))",
 }
@@ -246,12 +250,15 @@ def test_a_job_without_indexes_keeps_its_number_of_pods() -> None:
         moved(kind, stopped, replace(THERE, placement=Placement("a100", 3, 3)), A100)
 
 
-def test_a_jobset_keeps_its_size_and_gets_no_affinity() -> None:
+def test_a_jobset_made_anew_has_another_size_and_no_affinity() -> None:
     kind, body = mine("jobSet")
-    assert adoption_of(kind).abilities(body) == Abilities("JobSet", resize=False, affinity=False)
+    assert adoption_of(kind).abilities(body) == Abilities("JobSet", resize=False, affinity=False, anew=True)
     stopped = held(kind, body, HERE, GPU_POOL)
-    with pytest.raises(Unable, match="a JobSet keeps its size, and 2 pods of 2 chips are another"):
-        moved(kind, stopped, replace(THERE, placement=Placement("a100", 4, 2)), A100)
+    bigger = remade(kind, stopped, replace(THERE, placement=Placement("a100", 12, 3)), A100)
+    assert is_held(bigger) and kind.observe(bigger).suspended, "it is resumed later"
+    assert (adopted_workload(kind, bigger).replicas, adopted_workload(kind, bigger).chips_per_replica) == (3, 4)
+    back = remade(kind, bigger, replace(HERE, revision=3), GPU_POOL)
+    assert back["spec"] == stopped["spec"], "and is what it was again"
     assert "affinity" not in json.dumps(moved(kind, stopped, THERE, A100))
     for role in stopped["spec"]["replicatedJobs"]:
         for container in role["template"]["spec"]["template"]["spec"]["containers"]:
@@ -261,14 +268,34 @@ def test_a_jobset_keeps_its_size_and_gets_no_affinity() -> None:
         adoption_of(kind).change(stopped, THERE, A100)
 
 
-def test_a_trainjob_keeps_its_size_and_what_others_say_of_its_pods() -> None:
+def test_a_trainjob_made_anew_has_another_size() -> None:
     kind, body = mine("trainJob")
-    assert adoption_of(kind).abilities(body) == Abilities("TrainJob", resize=False, affinity=False)
+    body["spec"]["trainer"]["numProcPerNode"] = 1
+    stopped = held(kind, body, HERE, GPU_POOL)
+    bigger = remade(kind, stopped, replace(THERE, placement=Placement("a100", 12, 3)), A100)
+    trainer, chips = bigger["spec"]["trainer"], {A100.resource_name: "4"}
+    assert (trainer["numNodes"], trainer["numProcPerNode"]) == (3, 4)
+    assert trainer["resourcesPerNode"] == {"requests": chips, "limits": chips}
+    assert remade(kind, bigger, replace(HERE, revision=3), GPU_POOL)["spec"] == stopped["spec"]
+
+
+def test_what_a_repository_has_or_something_waits_for_is_not_made_anew() -> None:
+    kind, body = mine("jobSet")
+    assert why_kept(body) is None
+    argo = {"labels": {"argocd.argoproj.io/instance": "team"}}
+    flux = {"labels": {"kustomize.toolkit.fluxcd.io/name": "team"}}
+    for about in (argo, flux, {"finalizers": ["a/b"]}, {"ownerReferences": [{"uid": "u"}]}):
+        kept = {**body, "metadata": {**body["metadata"], **about}}
+        facts = adopted_facts(kind, kept, None)
+        assert why_kept(kept) and facts.able is not None and not facts.able.anew
+
+
+def test_a_trainjob_keeps_what_others_say_of_its_pods() -> None:
+    kind, body = mine("trainJob")
+    assert adoption_of(kind).abilities(body) == Abilities("TrainJob", resize=False, affinity=False, anew=True)
     own = {"key": "team", "operator": "Exists"}
     patched_pods(body["spec"]["runtimePatches"][0])["tolerations"] = [own]
     stopped = held(kind, body, HERE, GPU_POOL)
-    with pytest.raises(Unable, match="a TrainJob keeps its size, and 2 pods of 2 chips are another"):
-        moved(kind, stopped, replace(THERE, placement=Placement("a100", 4, 2)), A100)
     there = moved(kind, stopped, THERE, A100)
     theirs, ours = there["spec"]["runtimePatches"]
     for patch in (theirs, ours):

@@ -16,5 +16,8 @@ class Abilities(NamedTuple):
     affinity: bool
     """Whether it may get a node affinity. Without it pods are kept to nodes by nodeSelector and tolerations alone."""
 
+    anew: bool = False
+    """Whether this very object may be deleted and made anew with another size, where its user lets that be done."""
+
     unable: str = ""
     """Why nothing of this very object can be changed, with the remedy; empty where something can."""

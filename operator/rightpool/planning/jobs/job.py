@@ -105,6 +105,10 @@ class Observed(NamedTuple):
     object_refusal: ChildRefusal | None = None
     """Why the object can't become the Revision that was asked for last."""
 
+    object_manifest: str | None = None
+    """What its object is that is to be made anew, to be persisted before it is deleted; empty where somebody else has
+    made another one. None where it is not to be."""
+
     pool_problem: str | None = None
     """Why the pool of the current Revision can't be used, with the remedy; None where it can."""
 
@@ -190,6 +194,9 @@ class Job:
 
     deleting: bool = False
     """Whether the object is being deleted."""
+
+    guarded: bool = False
+    """Whether it is there until the operator has taken its finalizer off."""
 
     on_trial: bool = False
     """Whether it runs the program of another ProfiledJob, which it belongs to, to see what that does there."""

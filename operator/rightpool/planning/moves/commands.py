@@ -110,6 +110,11 @@ class ChangeObject:
 
 
 @value_object
+class FreeJob:
+    """The finalizer is taken off the ProfiledJob: its object is there again."""
+
+
+@value_object
 class RenewJobs:
     """Jobs that the object's controller has made, and that are held to the pool which it has left, are deleted: they
     are made anew."""
@@ -152,6 +157,7 @@ Command = (
     | LetGo
     | HoldObject
     | ChangeObject
+    | FreeJob
     | RenewJobs
     | CheckObject
     | EnsureRevision
@@ -171,9 +177,9 @@ def commands(job: Job) -> tuple[Command, ...]:
     """What the persisted state asks of the cluster; each command is a no-op where the cluster already complies."""
     if job.deleting or job.state.finished or job.invalid or job.observed.error or contradiction(job):
         # Whatever keeps a job from being looked after, nobody's object stays suspended for it.
-        return (*_resumed(job), *(one for one in _tried(job) if isinstance(one, EndTrial)))
+        return (*_resumed(job), *_freed(job), *(one for one in _tried(job) if isinstance(one, EndTrial)))
     if job.spec.workload_ref is not None:
-        return (Adopt(), *_to_object(job))
+        return (Adopt(), *_freed(job), *_to_object(job))
     # Kubernetes' garbage collector can miss what a ProfiledJob has left that was deleted and made anew while its watch
     # was broken: it would run for ever. The collector would do the same to any object whose owner is gone, so that
     # nobody gains by forging one.
@@ -246,6 +252,14 @@ def _resumed(job: Job) -> list[Command]:
     """What the operator has suspended runs again, wherever it is to be now."""
     held = any(state.adopted and state.held for state in job.observed.revisions.values())
     return [ChangeObject(job.state.revision)] if held else []
+
+
+def _freed(job: Job) -> list[Command]:
+    """Where its status is not all that is left of its object."""
+    adopted = job.state.adopted
+    away = job.unreadable is not None or (adopted is not None and adopted.remade is not None)
+    back = any(state.adopted and not state.held for state in job.observed.revisions.values())
+    return [FreeJob()] if job.guarded and (back or not away) else []
 
 
 def _saved(job: Job, here: Revision) -> list[Command]:

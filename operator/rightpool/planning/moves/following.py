@@ -12,9 +12,22 @@ from rightpool.planning.jobs.job import Job
 def with_note(job: Job) -> Job:
     """What the object was before it was changed is kept in the status, too, and before anything else is changed."""
     seen, known = job.observed.adopted, job.state.adopted
-    if seen is None or known is None or seen.note == known.original:
+    if seen is None or known is None:
         return job
-    return job.with_state(replace(job.state, adopted=replace(known, original=seen.note)))
+    found = with_remade(job, replace(known, original=seen.note), seen.uid)
+    return job if found == known else job.with_state(replace(job.state, adopted=found))
+
+
+def with_remade(job: Job, known: AdoptedObject, uid: str) -> AdoptedObject:
+    """What is known of an object that is to be made anew, before it is deleted; and no more once it is there again, or
+    was taken in hand meanwhile. uid: of the object that is seen, or of which the status knows what it was."""
+    if known.remade is not None and uid != known.uid:
+        return replace(known, uid=uid, remade=None)
+    manifest = job.observed.object_manifest
+    if manifest is not None:
+        return replace(known, remade=manifest or None)
+    held = any(state.adopted and state.held for state in job.observed.revisions.values())
+    return known if held or known.remade is None else replace(known, remade=None)
 
 
 def followed(job: Job, now: float) -> Job:

@@ -255,7 +255,7 @@ def size_kept(shape: Shape) -> SizeKept | None:
     """What rules other sizes out than the one that the adopted object has; None where it can be resized."""
     if shape.able is None or shape.able.resize:
         return None
-    return SizeKept(shape.able.kind, shape.replicas, shape.chips_per_replica)
+    return SizeKept(shape.able.kind, shape.replicas, shape.chips_per_replica, shape.able.anew)
 
 
 def current_gate(shape: Shape, pool: Pool, placement: Placement, vendor: Vendor) -> Rejection | None:

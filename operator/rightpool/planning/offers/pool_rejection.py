@@ -423,9 +423,12 @@ class SizeKept(RuledOut):
     """As many as it has."""
     each: int
     """Chips of each."""
+    anew: bool = False
+    """Whether the operator could make it anew."""
 
     def text(self) -> str:
+        remedy = "set adoption.change to Recreate" if self.anew else "make it anew"
         return (
             f"a {self.kind} keeps its {how_many(self.pods, 'pod')} of {chips(self.each)} where it is adopted: "
-            "to resize it, make it anew"
+            f"to resize it, {remedy}"
         )

@@ -33,6 +33,7 @@ from rightpool.planning.moves.commands import (
     EndTrial,
     EnsureRevision,
     EnsureTrial,
+    FreeJob,
     HoldObject,
     LetGo,
     RenewJobs,
@@ -146,7 +147,7 @@ class Executor:
         """Whether the cluster, according to the store, does not comply with the command yet. Sends no request."""
         if isinstance(command, Adopt):
             return self._adopter.needed(job)
-        if isinstance(command, LetGo):
+        if isinstance(command, LetGo | FreeJob):
             return True
         if isinstance(command, HoldObject | ChangeObject | CheckObject | RenewJobs):
             return self.objects.needed(job, command)
@@ -199,8 +200,8 @@ class Executor:
         """Whether anything was left to do."""
         if isinstance(command, Adopt):
             return self._adopter.adopt(job, command)
-        if isinstance(command, LetGo):
-            return self.objects.let_go(job, command)
+        if isinstance(command, LetGo | FreeJob):
+            return self.objects.free(job, command)
         if isinstance(command, HoldObject | ChangeObject | CheckObject | RenewJobs):
             return self.objects.carry_out(job, command, pools)
         if isinstance(command, EnsureTrial):

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
+from rightpool.api.adopted_object import MAX_MANIFEST
 from rightpool.api.conditions import Reason
 from rightpool.api.kubernetes import JOBS
+from rightpool.api.revision import Revision
 from rightpool.cluster.client import MERGE_CONTENT, ClusterClient
 from rightpool.cluster.errors import Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import PODS, PROFILED_JOBS
@@ -21,15 +23,18 @@ from rightpool.contract import FIELD_MANAGER, LABEL_ADOPT
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal
-from rightpool.planning.moves.commands import ChangeObject, CheckObject, HoldObject, LetGo, RenewJobs
+from rightpool.planning.moves.commands import ChangeObject, CheckObject, FreeJob, HoldObject, LetGo, RenewJobs
+from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.queue_hold import activate, queue_workloads
+from rightpool.runtime.act.remaking import Remaking
 from rightpool.runtime.act.template_checks import refused_as_new
 from rightpool.runtime.observe.facts import ChildFacts, member_facts, meta
 from rightpool.runtime.observe.store import Store
 from rightpool.workloads.in_place import (
     held,
+    manifest_of,
     marks,
     moved,
     operations,
@@ -39,7 +44,7 @@ from rightpool.workloads.in_place import (
     unqueued,
     with_original,
 )
-from rightpool.workloads.kinds.kind import Unable, adoption_of, condition_is_true
+from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of, condition_is_true
 from rightpool.workloads.refused_fields import by_name
 from rightpool.workloads.template import InvalidTemplate
 
@@ -65,6 +70,7 @@ class Objects:
         self._clock = clock
         self._checked: dict[str, int] = {}  # by uid of the ProfiledJob, the Revision that was asked about last
         self._refusals: dict[str, ChildRefusal] = {}
+        self.remaking = Remaking(client, fence, store)
         self._looked: dict[str, float] = {}  # by uid of the ProfiledJob, when its object's Jobs were looked at last
 
     def checked(self, job: Job) -> int:
@@ -106,20 +112,25 @@ class Objects:
         try:
             body = self._client.get(child.kind.resource, child.name, child.namespace)
         except NotFound:
-            return False  # the watch reports the deletion
+            return isinstance(command, ChangeObject) and self._make(job, command, child, pools)
         if meta(body)["uid"] != child.uid:
-            raise Fenced(f"{child.name} was made anew")
-        self._fence.persisted(job, command)
+            return self.remaking.give_up(job, child, body)
+        fresh = self._fence.persisted(job, command)
+        if meta(body).get("deletionTimestamp"):
+            raise Fenced(f"{child.name} is being deleted")
         if isinstance(command, CheckObject):
             return self._check(job, command, child, body, pools)
         if isinstance(command, RenewJobs):
             return self._renew(job, child, body, pools)
         if isinstance(command, HoldObject):
             return self._hold(job, command, child, body, pools)
-        return self._change(job, command, child, body, pools)
+        return self._change(job, command, child, body, pools, fresh)
 
-    def let_go(self, job: Job, command: LetGo) -> bool:
-        """Delete the ProfiledJob; its object is resumed where it is held, and loses its marks, when that is gone."""
+    def free(self, job: Job, command: LetGo | FreeJob) -> bool:
+        """Take the finalizer off the ProfiledJob, or delete it; its object is resumed where it is held, and loses its
+        marks, when that is gone."""
+        if isinstance(command, FreeJob):
+            return self.remaking.free(job, command)
         child = self._store.adopted_by(job.key, job.uid)
         self._fence.persisted(job, command)
         if child is not None and child.adopted is not None and child.adopted.asked is not None:
@@ -142,6 +153,7 @@ class Objects:
         try:
             stopped = held(kind, body, here, pools.get(here.placement.pool))
             pool = pools.get(there.placement.pool)
+            _check_size(job, kind, body, here, there)
             if queue_of(body) is None:
                 after = adoption_of(kind).anew(moved(kind, stopped, there, pool))
             else:
@@ -173,7 +185,13 @@ class Objects:
             return self._refuse(job, command.ref.revision, error.message)
 
     def _change(
-        self, job: Job, command: ChangeObject, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]
+        self,
+        job: Job,
+        command: ChangeObject,
+        child: ChildFacts,
+        body: Mapping[str, Any],
+        pools: Mapping[str, Pool],
+        fresh: StoredJob,
     ) -> bool:
         ref, migration, kind = command.ref, job.state.migration, child.kind
         state = kind.observe(body)
@@ -190,13 +208,28 @@ class Objects:
             after = moved(kind, noted, ref, pools.get(ref.placement.pool))
             if not self._admissions.ready(job, child, ref.revision, ref.placement):
                 raise Fenced(_NOT_SEEN.format(child.name))
-            return self._write(job, child, body, after, "resumed")
+            try:
+                return self._write(job, child, body, after, "resumed")
+            except (Invalid, Forbidden):
+                if not self.remaking.allowed(job, fresh):
+                    raise
+                return self.remaking.begin(job, child, body, after, fresh)
         except (Unable, InvalidTemplate, Invalid, Forbidden) as error:
             if migration is not None and not migration.rolling_back:
                 return self._refuse(job, ref.revision, by_name(error.message, body))
             # There is nothing to go back to: better it runs as it is than not at all.
             logger.warning("%s is resumed as it is: %s", child.name, error.message, extra={"job": str(job.key)})
             return self._write(job, child, body, resumed(kind, body), "resumed")
+
+    def _make(self, job: Job, command: ChangeObject, child: ChildFacts, pools: Mapping[str, Pool]) -> bool:
+        ref, migration = command.ref, job.state.migration
+        try:
+            return self.remaking.make(job, command, child, pools, changed=True)
+        except (Unable, InvalidTemplate, Invalid, Forbidden) as error:
+            if ref is not None and migration is not None and not migration.rolling_back:
+                return self._refuse(job, ref.revision, error.message)
+            logger.warning("%s is made as it was: %s", child.name, error.message, extra={"job": str(job.key)})
+            return self.remaking.make(job, command, child, pools, changed=False)
 
     def _change_in_queue(
         self, job: Job, command: ChangeObject, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]
@@ -272,6 +305,17 @@ class Objects:
         self._refusals[job.uid] = ChildRefusal(revision, job.generation, Reason.CHANGE_REFUSED, message, self._clock())
         self._store.wake()
         return False
+
+
+def _check_size(job: Job, kind: Kind[Any], body: Mapping[str, Any], here: Revision, there: Revision) -> None:
+    """Raises Unable where the object is to have another size than it has and can't get that."""
+    able, sizes = job.able, [(at.replicas, at.chips_per_replica) for at in (here.placement, there.placement)]
+    if able is None or sizes[0] == sizes[1]:
+        return
+    if not able.resize:
+        raise Unable(f"a {able.kind} keeps its size, and {there.placement.replicas} pods are another")
+    if able.anew and (size := len(manifest_of(kind, body))) > MAX_MANIFEST:
+        raise Unable(f"to be made anew it may have {MAX_MANIFEST} characters, and has {size}")
 
 
 def _conditions(body: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

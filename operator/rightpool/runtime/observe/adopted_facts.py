@@ -11,7 +11,17 @@ from rightpool.api.workload import Workload
 from rightpool.contract import LABEL_ADOPT
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.revision_state import Undoing
-from rightpool.workloads.in_place import Original, edited, original_of, put_back, queue_of, undone, unqueued, why_unable
+from rightpool.workloads.in_place import (
+    Original,
+    edited,
+    original_of,
+    put_back,
+    queue_of,
+    undone,
+    unqueued,
+    why_kept,
+    why_unable,
+)
 from rightpool.workloads.kinds.kind import Kind, adoption_of
 from rightpool.workloads.kinds.registry import adopted_workload
 from rightpool.workloads.names import ANNOTATION_ORIGINAL
@@ -72,6 +82,7 @@ def adopted_facts(kind: Kind[Any], body: Mapping[str, Any], before: AdoptedFacts
     generation, asked = int(metadata.get("generation") or 0), (metadata.get("labels") or {}).get(LABEL_ADOPT)
     note = (metadata.get("annotations") or {}).get(ANNOTATION_ORIGINAL)
     able = part.abilities(body)._replace(unable=why_unable(kind, body) or "")
+    able = able._replace(anew=able.anew and why_kept(body) is None)
     if (
         before is not None
         and generation

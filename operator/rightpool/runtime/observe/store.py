@@ -19,7 +19,7 @@ from rightpool.api.value_object import value_object
 from rightpool.cluster.resources import NAMESPACES, NODES, PERSISTENT_VOLUMES, PODS, PROFILED_JOBS
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.jobs.revision_state import RevisionState
-from rightpool.reporting.stored_job import StoredJob, read_job
+from rightpool.reporting.stored_job import StoredJob, edited_by_user, read_job
 from rightpool.runtime.observe.facts import (
     ChildFacts,
     PodFacts,
@@ -32,6 +32,7 @@ from rightpool.runtime.observe.facts import (
     pod_facts,
 )
 from rightpool.runtime.observe.revisions import revision_states
+from rightpool.runtime.observe.stand_ins import StandIns
 from rightpool.runtime.observe.volumes import volume_facts
 from rightpool.runtime.observe.watched import watched
 from rightpool.workloads.kinds.registry import kind_at
@@ -85,6 +86,7 @@ class Store:
         self._revisions: dict[JobKey, tuple[str, Mapping[int, RevisionState]]] = {}  # with the job's uid
         self._own_pods: dict[JobKey, tuple[str | None, int, tuple[PodFacts, ...]]] = {}  # of the Revision asked last
         self._adopted: dict[str, ChildFacts] = {}  # by uid
+        self._stand_ins = StandIns()
         self._changed_adopted: set[str] = set()  # of which a newer version was seen
         self._disruptions: dict[str, float] = {}  # when a pod was last to be evicted, by its child's uid
         self._listed: dict[Resource, tuple[Any, ...]] = {}  # the facts of all objects, until one changes
@@ -172,6 +174,8 @@ class Store:
                 return False
             facts = _facts(resource, body, old, own=own)
             if isinstance(facts, StoredJob):
+                if self._stand_ins.see(facts.job):
+                    self._outdate(facts.job.key)
                 facts = self._with_workload(facts)
             if isinstance(facts, PodFacts):
                 listed = () if old is None or old.member_of not in self._adopted else (self._adopted[old.member_of],)
@@ -213,6 +217,7 @@ class Store:
         if resource is PROFILED_JOBS:
             if self._jobs.get(entry.key) == uid:
                 del self._jobs[entry.key]
+                self._stand_ins.forget(entry.key)
             self._outdate(entry.key)
         elif (index := self._index_of(resource)) is not None:
             self._disruptions.pop(uid, None)
@@ -239,7 +244,7 @@ class Store:
         """Update the indexes; whether a decision may depend on the change."""
         if resource is PROFILED_JOBS:
             self._jobs[entry.key] = uid
-            return old is None or _wakes(entry.facts, old.facts)
+            return old is None or edited_by_user(entry.facts, old.facts)
         if (index := self._index_of(resource)) is not None:
             if old is not None and old.key != entry.key:
                 self._leave(index, uid, old.key)  # whoever may edit a pod may give it another label
@@ -311,7 +316,7 @@ class Store:
             owner, known = self._revisions.get(key, (None, {}))
             # A cycle's picture may be older than the store: of a job that was deleted and created again since.
             if owner != uid:
-                children = self._children.get(key, {}).values()
+                children = self._stand_ins.among(key, self._children.get(key, {}).values())
                 known = revision_states(uid, children, self._pods.get(key, {}).values(), self._disruptions)
                 self._revisions[key] = (uid, known)
             return known
@@ -319,13 +324,13 @@ class Store:
     def child(self, key: JobKey, uid: str, revision: int) -> ChildFacts | None:
         """The child of a Revision."""
         with self._lock:
-            children = self._children.get(key, {}).values()
+            children = self._stand_ins.among(key, self._children.get(key, {}).values())
             return next((c for c in children if c.revision == revision and c.owner == uid), None)
 
     def earlier_child(self, key: JobKey, uid: str, revision: int) -> ChildFacts | None:
         """A child of this Revision number that belongs to an earlier, deleted ProfiledJob of this name."""
         with self._lock:
-            children = self._children.get(key, {}).values()
+            children = self._stand_ins.among(key, self._children.get(key, {}).values())
             return next((c for c in children if c.revision == revision and c.named and c.owner != uid), None)
 
     def pods(self, key: JobKey, revision: int) -> Sequence[PodFacts]:
@@ -340,7 +345,7 @@ class Store:
             known = self._own_pods.get(key)
             if known is not None and known[0] == owner and known[1] == revision:
                 return known[2]
-            children = self._children.get(key, {}).values()
+            children = self._stand_ins.among(key, self._children.get(key, {}).values())
             roles = {c.members: c.state.role for c in children if c.revision == revision and c.owner == owner}
             pods = self._pods.get(key, {}).values()
             found = tuple(pod for pod in pods if pod.revision == revision and pod.role == roles.get(pod.owner))
@@ -350,7 +355,7 @@ class Store:
     def adopted_by(self, key: JobKey, uid: str) -> ChildFacts | None:
         """The object that the ProfiledJob with this uid names, where it was found."""
         with self._lock:
-            children = self._children.get(key, {}).values()
+            children = self._stand_ins.among(key, self._children.get(key, {}).values())
             return next((c for c in children if c.adopted is not None and c.owner == uid), None)
 
     def adopted(self) -> tuple[ChildFacts, ...]:
@@ -431,15 +436,6 @@ def _key(facts: Any, metadata: Mapping[str, Any]) -> JobKey:
     if isinstance(facts, PodFacts | ChildFacts):
         return JobKey(facts.namespace, facts.job)
     return JobKey("", str(metadata["name"]))
-
-
-def _wakes(new: StoredJob, old: StoredJob) -> bool:
-    """Whether users changed the job: its spec, its approval, the trace or trial that they ask for, or its deletion.
-    Only the operator changes the status."""
-    a, b = (
-        (job.generation, job.approved, job.trace_request, job.trial_request, job.deleting) for job in (new.job, old.job)
-    )
-    return a != b
 
 
 def _version(text: object) -> int:

@@ -31,7 +31,14 @@ from rightpool.workloads.kinds.kind import (
 from rightpool.workloads.metadata import child_metadata
 from rightpool.workloads.names import check_names, child_name
 from rightpool.workloads.owner import Owner
-from rightpool.workloads.placed import chips_in, place_template, template_settings, template_shaped
+from rightpool.workloads.placed import (
+    chip_container_at,
+    chips_in,
+    place_template,
+    size_chips,
+    template_settings,
+    template_shaped,
+)
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import UNIT, Hosts, Units
@@ -45,6 +52,7 @@ _UID: Final = "jobset.sigs.k8s.io/jobset-uid"
 _EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _INDEX_OF_POD: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 _INDEX_OF_JOB: Final = "metadata.annotations['jobset.sigs.k8s.io/job-index']"
+_COUNTS: Final = ("completions", "parallelism")
 
 
 class OfJobSet(Adoptable[A]):
@@ -69,17 +77,26 @@ class AdoptedJobSets(OfJobSet[JobSetWorkload]):
     queues: Final = True
 
     def abilities(self, body: Mapping[str, Any]) -> Abilities:
-        """See Adoptable. Its webhook takes no other counts, resources or affinity."""
-        return Abilities("JobSet", resize=False, affinity=False)
+        """See Adoptable. Its webhook takes no other counts, resources or affinity. Whoever divides its pods among
+        several Jobs says how many, and how big each is."""
+        index = _with_chips(body)
+        role = {} if index is None else body["spec"]["replicatedJobs"][index]
+        return Abilities("JobSet", resize=False, affinity=False, anew=bool(role) and jobs_of(role) == 1)
 
     def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """See Adoptable."""
         index = _with_chips(body)
         if index is None:
             return {}
-        pointer = f"/spec/replicatedJobs/{index}/template/spec/template"
-        template = body["spec"]["replicatedJobs"][index]["template"]["spec"]["template"]
-        return copy.deepcopy(template_settings(template, pointer, ("nodeSelector", "tolerations")))
+        pointer = f"/spec/replicatedJobs/{index}/template/spec"
+        job = body["spec"]["replicatedJobs"][index]["template"]["spec"]
+        template = job["template"]
+        found = template_settings(template, f"{pointer}/template", ("nodeSelector", "tolerations"))
+        found |= {f"{pointer}/{count}": job.get(count) for count in _COUNTS}
+        container = chip_container_at(template)
+        resources = template["spec"]["containers"][container].get("resources")
+        found[f"{pointer}/template/spec/containers/{container}/resources"] = resources
+        return copy.deepcopy(found)
 
     def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
         """See Adoptable."""
@@ -89,7 +106,8 @@ class AdoptedJobSets(OfJobSet[JobSetWorkload]):
         role = changed["spec"]["replicatedJobs"][index]
         template, at = _job(role)["template"], ref.placement
         if (pods_of(role), chips_in(template)) != (at.replicas, at.chips_per_replica):
-            raise Unable(f"a JobSet keeps its size, and {at.replicas} pods of {at.chips_per_replica} chips are another")
+            _job(role).update(dict.fromkeys(_COUNTS, at.replicas))
+            size_chips(template, ref, pool)
         place_template(template, ref, pool, affinity=False)
         return changed
 
@@ -117,6 +135,8 @@ class AdoptedJobSets(OfJobSet[JobSetWorkload]):
 
     def shaped(self, pointer: str, value: Any) -> bool:
         """See Adoptable."""
+        if pointer.rpartition("/")[2] in _COUNTS:
+            return type(value) is int and value > 0
         return template_shaped(pointer, value)
 
 

@@ -17,15 +17,15 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.job_set import OfJobSet
-from rightpool.workloads.kinds.kind import ChildState, Kind, Unable, condition_of, message_of, resumed_at
+from rightpool.workloads.kinds.kind import ChildState, Kind, condition_of, message_of, resumed_at
 from rightpool.workloads.metadata import child_metadata
 from rightpool.workloads.names import LABEL_OWNER, check_names, child_name, object_labels
 from rightpool.workloads.owner import Owner
-from rightpool.workloads.placed import texts
+from rightpool.workloads.placed import template_shaped, texts
 from rightpool.workloads.pod_set import PodSet, scaled_of
 from rightpool.workloads.pods import place_pods, pod_templates
 from rightpool.workloads.rendezvous import Hosts
-from rightpool.workloads.resources import chips_of, drop_chips
+from rightpool.workloads.resources import add_chips, chips_of, drop_chips
 from rightpool.workloads.template import InvalidTemplate, containers_of, mapping_in, normalised, objects_in
 
 TRAIN_JOBS: Final = Resource("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs")
@@ -41,6 +41,8 @@ _INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index'
 _LAUNCHED: Final = ("mpi", "flux")  # by a pod of its own, which tells the others what to run
 _PROGRAM: Final = ("image", "command", "args")
 _PATCHES: Final = "/spec/runtimePatches"
+_TRAINER: Final = "/spec/trainer"
+_SIZE: Final = ("numNodes", "numProcPerNode", "resourcesPerNode")
 _MANAGER: Final = "rightpool.dev/operator"  # of the operator's own entry there
 _NOBODYS: Final = (_MANAGER, "kueue.x-k8s.io/manager")  # of entries that are no user's
 
@@ -109,13 +111,15 @@ class AdoptedTrainJobs(OfJobSet[TrainJobWorkload]):
 
     def abilities(self, body: Mapping[str, Any]) -> Abilities:
         """See Adoptable. Trainer takes an affinity, which its JobSet refuses, and so never starts."""
-        return Abilities("TrainJob", resize=False, affinity=False)
+        return Abilities("TrainJob", resize=False, affinity=False, anew=all(_asked(body)))
 
     def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """See Adoptable. Trainer writes into each entry when that was written, which says nothing."""
         patches = body["spec"].get("runtimePatches")
         found = {_PATCHES: patches and [{name: one[name] for name in one if name != "time"} for one in patches]}
         found |= {f"{pointer}/nodeSelector": pod.get("nodeSelector") for pointer, pod in _patched(body)}
+        trainer = body["spec"].get("trainer") or {}
+        found |= {f"{_TRAINER}/{field}": trainer.get(field) for field in _SIZE}
         return copy.deepcopy(found)
 
     def change(self, body: Mapping[str, Any], ref: Revision, pool: Pool) -> dict[str, Any]:
@@ -123,9 +127,14 @@ class AdoptedTrainJobs(OfJobSet[TrainJobWorkload]):
         changed, at = copy.deepcopy(dict(body)), ref.placement
         nodes, chips = _asked(changed)
         if (nodes, chips) != (at.replicas, at.chips_per_replica):
-            raise Unable(
-                f"a TrainJob keeps its size, and {at.replicas} pods of {at.chips_per_replica} chips are another"
-            )
+            trainer = changed["spec"]["trainer"]
+            trainer["numNodes"] = at.replicas
+            asks = {"name": _CONTAINER, "resources": trainer["resourcesPerNode"]}
+            drop_chips(asks)
+            add_chips(asks, pool.resource_name, at.chips_per_replica)
+            trainer["resourcesPerNode"] = asks["resources"]
+            if trainer.get("numProcPerNode") == chips:
+                trainer["numProcPerNode"] = at.chips_per_replica
         # What a later entry says of tolerations replaces those of an earlier one.
         spec: dict[str, Any] = {"nodeSelector": {}, "tolerations": []}
         for _, pod in _patched(changed):
@@ -166,6 +175,10 @@ class AdoptedTrainJobs(OfJobSet[TrainJobWorkload]):
         """See Adoptable."""
         if pointer == _PATCHES:
             return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+        if pointer == f"{_TRAINER}/resourcesPerNode":
+            return template_shaped("/resources", value)
+        if pointer.startswith(_TRAINER):
+            return isinstance(value, int | str)
         return texts(value)
 
 
