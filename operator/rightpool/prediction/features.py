@@ -176,7 +176,7 @@ def _seen(seen: Mapping[int, Mapping[Placement, float]], machines: Machines) -> 
         for job, rates in seen.items()
         for place, rate in rates.items()
         if place.pool in machines.index and SMALLEST <= rate <= LARGEST
-        for layout in (Layout.of(place, machines.pools[machines.index[place.pool]]),)
+        for layout in (Layout.of(place, machines.named[place.pool]),)
     ]
     job, pool, chips, per_group, groups = np.array([row[:5] for row in rows], dtype=np.int64).reshape(len(rows), 5).T
     return PastRates(job, pool, chips, per_group, groups, np.array([row[5] for row in rows], dtype=np.float64))

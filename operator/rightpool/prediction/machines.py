@@ -21,6 +21,8 @@ class Machines:
     """In the order of their names."""
     index: dict[str, int]
     """Places by name."""
+    named: dict[str, Pool]
+    """The pools by name."""
     inside: Floats
     """Bytes a second of the links among chips of a group."""
     between: Floats
@@ -41,6 +43,7 @@ class Machines:
         return cls(
             pools=ordered,
             index={pool.name: place for place, pool in enumerate(ordered)},
+            named={pool.name: pool for pool in ordered},
             inside=floats([pool.intra_link.bytes_per_second for pool in ordered]),
             between=floats([pool.inter_link.bytes_per_second for pool in ordered]),
             memory=floats([USUAL_BANDWIDTH * pool.accelerator.memory_bandwidth or np.inf for pool in ordered]),

@@ -99,7 +99,7 @@ class JobRates:
 
     def site(self, place: Placement) -> Site:
         """The place as predictions tell them apart."""
-        layout = Layout.of(place, self.machines.pools[self.machines.index[place.pool]])
+        layout = Layout.of(place, self.machines.named[place.pool])
         return Site(place.pool, place.chips, layout.per_group, layout.groups)
 
     @property

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from rightpool.api.pool import Slice
 from rightpool.hardware.accelerator import Price
 from rightpool.hardware.catalog import load_catalog
-from rightpool.hardware.pool import Pool
-from rightpool.hardware.shape import gives, keeps_together, replicas, shapes, why_not
+from rightpool.hardware.pool import Pool, gives, keeps_together, replicas, shapes, why_not
 
 CATALOG = load_catalog()
 

@@ -16,8 +16,7 @@ from rightpool.hardware.catalog import DATA_FILES, Catalog, load_catalog, parse_
 from rightpool.hardware.clouds import CLOUDS, Cloud, is_spot
 from rightpool.hardware.discovery import Unmapped, discover
 from rightpool.hardware.node import NodeFacts, Taint, repelled_by
-from rightpool.hardware.pool import Pool
-from rightpool.hardware.shape import shapes
+from rightpool.hardware.pool import Pool, shapes
 from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, VENDORS, vendor_named
 from rightpool.hardware.vendors.vendor import ProductLabel, SliceVariables, Vendor
 from rightpool.planning.offers.pool_gates import home_vendor, pool_gate

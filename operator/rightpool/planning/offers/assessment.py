@@ -116,8 +116,7 @@ class Assessment:
         if not fits and kept:
             return replace(candidate, rejection=KeptFree(candidate.placement.pool, candidate.placement.chips))
         if not fits:
-            pool = evaluated.evaluation.register.pool(candidate.placement)
-            assert pool is not None
+            pool = evaluated.evaluation.register.machines.named[candidate.placement.pool]
             return replace(candidate, rejection=no_room(Shape.of(evaluated.job), candidate.placement, pool))
         if taken is None or entry == taken or evaluated.job.state.migration is not None:
             return candidate

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rightpool.api.placement import CapacityType, Placement
-from rightpool.hardware.pool import Pool
-from rightpool.hardware.shape import gives, keeps_together, replicas, shapes, why_not
+from rightpool.hardware.pool import Pool, gives, keeps_together, replicas, shapes, why_not
 from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.offers.pool_gates import (
@@ -86,10 +85,10 @@ def nearest(
     shape: Shape, pool: Pool, offered: list[tuple[int, int]], capacity: CapacityType | None = None
 ) -> Placement:
     """The offered size nearest to the asked one; the asked one itself where the pool offers none."""
-    capacity = capacity or shape.capacity_types[0]
+    capacity, asked = capacity or shape.capacity_types[0], shape.chips
     if not offered:
-        return Placement(pool.name, shape.chips, shape.replicas, capacity)
-    count, pods = min(offered, key=lambda size: (abs(size[0] - shape.chips), size[0]))
+        return Placement(pool.name, asked, shape.replicas, capacity)
+    count, pods = min(offered, key=lambda size: (abs(size[0] - asked), size[0]))
     return Placement(pool.name, count, pods, capacity)
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from rightpool.api.estimate import Estimate
 from rightpool.api.placement import Placement
 from rightpool.api.work_unit import WorkUnit
+from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.jobs.tenant import tenant_of
 from rightpool.planning.offers.candidate import Candidate
@@ -107,37 +108,38 @@ class Evaluated:
         """What the rest of the job looks like; None where nothing was measured."""
         return None
 
+    def _pool(self, placement: Placement) -> Pool | None:
+        return self.evaluation.register.machines.named.get(placement.pool)
+
     def price(self, placement: Placement) -> float | None:
         """Dollars an hour of a placement; None where its pool or the price is not known."""
-        pool = self.evaluation.register.pool(placement)
+        pool = self._pool(placement)
         return None if pool is None else pool.price.hourly(placement)
 
     def useful(self, placement: Placement) -> float:
         """Share of the time that interruptions leave there; 1 where the pool is not known."""
-        register = self.evaluation.register
-        known = register.pool(placement) is not None
-        often = register.interruptions_of(placement, tenant_of(self.job)) if known else 0.0
+        known = self._pool(placement) is not None
+        often = self.evaluation.register.interruptions_of(placement, tenant_of(self.job)) if known else 0.0
         if not often:
             return 1.0
         return float(useful_share(floats(often), floats(interruption_seconds(self.job))))
 
     def chip(self, placement: Placement) -> str | None:
         """Key of its chips in the catalog; None where its pool is not known."""
-        pool = self.evaluation.register.pool(placement)
+        pool = self._pool(placement)
         return None if pool is None else pool.accelerator.key
 
     def vendors(self, placement: Placement) -> tuple[str | None, str | None]:
         """Who makes the chips of a placement, and, where a variant is used there, whose the template itself is taken to
         run on."""
-        register, ref = self.evaluation.register, self.job.state.revision
-        pool = register.pool(placement)
+        pool, ref = self._pool(placement), self.job.state.revision
         if pool is None:
             return None, None
         there = pool.accelerator.vendor
         if self.job.variant(there.name) is None:
             return there.name, None
-        placed = placed_vendor(ref, None if ref is None else register.pool(ref.placement))
-        home = home_vendor(Shape.of(self.job), register.machines.pools, placed)
+        placed = placed_vendor(ref, None if ref is None else self._pool(ref.placement))
+        home = home_vendor(Shape.of(self.job), self.evaluation.register.machines.pools, placed)
         return there.name, None if home == there else home.name
 
 
@@ -216,7 +218,7 @@ class MeasuredJob(Evaluated):
         )
 
     def _flops_utilization(self, rate: float, placement: Placement) -> float | None:
-        pool = self.evaluation.register.pool(placement)
+        pool = self._pool(placement)
         if pool is None or self._peak_exceeded() is not None:
             return None
         return flops_utilization(self.job, rate, placement.chips, pool.accelerator)
@@ -224,7 +226,7 @@ class MeasuredJob(Evaluated):
     def _peak_exceeded(self) -> PeakExceeded | None:
         running, register = self.evaluation.running, self.evaluation.register
         at, here = running.current.predicted[self.number], register.placements[running.current.option[self.number]]
-        pool = register.pool(here)
+        pool = self._pool(here)
         if at < 0 or pool is None:
             return None
         return peak_exceeded(self.job, float(running.prediction.median[at]), here, pool.accelerator)

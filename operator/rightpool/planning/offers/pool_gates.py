@@ -10,8 +10,7 @@ from rightpool.api.placement import CapacityType, Placement
 from rightpool.api.revision import Revision
 from rightpool.hardware.clouds import SPOT_LABELS
 from rightpool.hardware.node_needs import NodeNeeds, meets
-from rightpool.hardware.pool import Pool
-from rightpool.hardware.shape import keeps_together
+from rightpool.hardware.pool import Pool, keeps_together
 from rightpool.hardware.vendors.registry import DEFAULT_VENDOR, vendor_named
 from rightpool.hardware.vendors.vendor import Vendor
 from rightpool.planning.offers.pool_rejection import (

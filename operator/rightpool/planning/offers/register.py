@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rightpool.api.placement import CapacityType, Placement
-from rightpool.hardware.pool import Pool
 from rightpool.hardware.price_history import lasts, usual_price
 from rightpool.hardware.spot_rate import interruptions_a_day
 from rightpool.planning.offers.gates import GATES
@@ -81,11 +80,6 @@ class Register:
             self.placements.append(placement)
         return number
 
-    def pool(self, placement: Placement) -> Pool | None:
-        """Where it is; None where that pool is not known."""
-        place = self.machines.index.get(placement.pool)
-        return None if place is None else self.machines.pools[place]
-
     def find(self, placement: Placement) -> int:
         """The number of a placement; -1 where it has none."""
         return self._numbers.get(placement, -1)
@@ -134,7 +128,7 @@ class Register:
 
     def _prices_of(self, name: str, capacity: CapacityType, now: float) -> tuple[float, float | None, float]:
         """Seconds for which the price of a pool lasts; what is usual, dollars for a chip-hour, and its doubt."""
-        pool = self.machines.pools[self.machines.index[name]]
+        pool = self.machines.named[name]
         return lasts(pool.prices, capacity, pool.price, now), *usual_price(pool.prices, capacity, pool.price, now)
 
     def interruptions_of(self, placement: Placement, tenant: str) -> float:
@@ -148,6 +142,6 @@ class Register:
     def _interruptions_of(self, name: str, capacity: CapacityType, tenant: str) -> float:
         if capacity is not CapacityType.SPOT:
             return 0.0
-        pool = self.machines.pools[self.machines.index[name]]
+        pool = self.machines.named[name]
         declared = self.interruptions if pool.price.interruptions is None else pool.price.interruptions
         return interruptions_a_day(pool.spot_uses, declared, tenant, self.now)

@@ -99,7 +99,7 @@ def server_offers(job: Job, shape: Shape, register: Register, disallowed: Reject
     """disallowed: why the user does not allow where it is."""
     ref, sizing = job.state.revision, job.observed.sizing
     assert ref is not None and sizing is not None
-    home, now = register.machines.pools[register.machines.index[ref.placement.pool]], register.now
+    home, now = register.machines.named[ref.placement.pool], register.now
     target = limit_of(job, sizing)
     own = sizing.at(home.name)
     here = Side(ref.placement, disallowed or _refusal(own, target), own, home.price.hourly(ref.placement))
