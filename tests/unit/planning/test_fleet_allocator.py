@@ -296,6 +296,21 @@ def test_what_time_is_worth_goes_by_what_a_job_wants_and_not_by_what_it_has() ->
     assert found == [16.0, 16.0], "what eight chips cost"
 
 
+@pytest.mark.parametrize(
+    ("gives", "reason"), [("Move", Reason.CHEAPER_POOL_MEETS_TARGETS), ("Never", Reason.MORE_WINDOWS_NEEDED)]
+)
+def test_what_the_plan_gives_to_who_lets_it_waits_for_no_hour_of_windows(gives: str, reason: Reason) -> None:
+    """Or who was to get the chips that it leaves would wait for that hour, too."""
+    machines = only(0) | {"near": pool("near", A100_CHIP, 1.66, total=8, free=4, per_node=8)}
+    made = spec(chips=4, elasticity={"minChips": 4, "maxChips": 4}, adaptation={"mode": "Auto", "yield": gives})
+    one = running(Placement("only", 4, 1), 320.0, "young", made, pools=machines)
+    assert one.state.revision is not None
+    one = changed(one, revision=replace(one.state.revision, since=NOW - 900.0))
+    jobs = [one, replace(one, key=JobKey("ns", "other"))]
+    found = plan(fleet(jobs, machines, FREE), allocator=FleetAllocator())
+    assert reason in {made.decision.reason for made in found.assessments.values()}
+
+
 @pytest.mark.parametrize("program", ["same", "other"])
 def test_a_job_that_waits_does_what_another_of_its_program_is_known_to_do(program: str) -> None:
     """What was never measured of any is worth by how many chips there are."""

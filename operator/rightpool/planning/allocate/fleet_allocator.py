@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from rightpool.api.choices import GivingWay
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.allocator import AllocationProblem, Ask, Choice, Grant, MarketMembers
 from rightpool.planning.allocate.greedy import GreedyAllocator, greedy_turn
@@ -83,9 +84,11 @@ def _changes(members: MarketMembers, plan: SharedOut) -> list[Grant]:
 
 
 def _spare(ask: Ask, plan: SharedOut) -> Placement | None:
-    """What the plan leaves of what a job wants that gets nothing else by it: what nobody else wants."""
+    """What the plan leaves of what a job wants that gets nothing else by it: what nobody else wants. Who lets the fleet
+    move it has what is worth most of that already."""
     place, revision = plan.places.get(ask.key), ask.job.state.revision
-    if place is not None and (revision is None or place != revision.placement):
+    lets = ask.job.spec.adaptation.gives_way is GivingWay.MOVE
+    if place is not None and (revision is None or lets or place != revision.placement):
         return None
     return next((offer for offer in ask.offers if not plan.prices[offer.pool]), None)
 

@@ -27,7 +27,7 @@ from rightpool.planning.allocate.limits import (
     job_limit,
     save_limit,
 )
-from rightpool.planning.allocate.members import lacking_nodes, members_of
+from rightpool.planning.allocate.members import gives_way, lacking_nodes, members_of
 from rightpool.planning.allocate.room import NO_NODES, Nodes, Room
 from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.jobs.fleet import Fleet
@@ -258,8 +258,7 @@ class _Settlement:
             assessment, limit = self._elsewhere(job, assessment, limit)
         if limit is not None:
             return self._held(key, assessment, limit)
-        action = assessment.decision.action
-        target = assessment.decision.target
+        action, target = assessment.decision.action, assessment.decision.target
         assert target is not None
         assessment = self._returning(job, assessment)
         if assessment.taken is not None and any(assessment.kept) and not self.room.fits(job, (target,))[0]:
@@ -362,7 +361,9 @@ class _Settlement:
         met = not evaluated.nears or (missed is not None and missed.yardstick is Yardstick.TIME)
         restart = None if evaluated.outlook is None else evaluated.outlook.restart
         limit = job_limit(job, intent, self.fleet.policy, self.fleet.now, met=met, restart=restart)
-        limit = limit or _few_windows(job, assessment, evaluated, self.fleet.now, met=met)
+        # Others count on what the plan gives to who lets the fleet move it.
+        if assessment.offers is None or not gives_way(job, assessment, self.fleet):
+            limit = limit or _few_windows(job, assessment, evaluated, self.fleet.now, met=met)
         return limit or self.limits.limit_on(intent, job, target)
 
     def _elsewhere(self, job: Job, assessment: Assessment, limit: Limit) -> tuple[Assessment, Limit | None]:
