@@ -30,6 +30,8 @@ from rightpool.simulation.chips import SimulatedPool
 from rightpool.simulation.rounds import RoundJob
 
 LONGEST_PAUSE = 16
+PLANS = 6
+"""In one round at most: one in ten seconds of a minute."""
 
 
 class JobFacts(Protocol):
@@ -95,43 +97,53 @@ class PlannedRounds:
     _pause: int = 0
 
     def __call__(self, now: int, there: Sequence[RoundJob], changed: bool) -> Mapping[str, Placement | None]:
-        """What each job gets. What a move leaves is free for others in the next round, in which is planned again."""
+        """What each job gets. What a move leaves is free for others at once: it is planned until nothing changes, as
+        often as a cluster does in a round."""
         ended = self.stored.keys() - {job.name for job in there}
         for name in sorted(ended):
             self._release(self.stored.pop(name))
         given = {job.name: job.place for job in there}
         if not changed and now < self.due:
             return given
-        at = self.began + now
-        seen = [self._seen(job, at) for job in there]
-        pools = {name: pool.seen(at) for name, pool in self.pools.items()}
-        self.last = self.decide(Fleet({job.key: job for job in seen}, pools, self.policy, at))
         self._pause = min(2 * self._pause, LONGEST_PAUSE * self.every) if self.slower and not changed else self.every
         self._pause = self._pause or self.every
         self.due = now + self._pause
+        for _ in range(PLANS):
+            moved = self._moved(there, self.began + now)
+            if not moved:
+                break
+            given |= moved
+            self.due, self._pause = now, self.every
+        return given
+
+    def _moved(self, there: Sequence[RoundJob], at: float) -> dict[str, Placement | None]:
+        """Plan once: who gets something else than it has, and what."""
+        seen = [self._seen(job, at) for job in there]
+        pools = {name: pool.seen(at) for name, pool in self.pools.items()}
+        self.last = self.decide(Fleet({job.key: job for job in seen}, pools, self.policy, at))
+        moved: dict[str, Placement | None] = {}
         for job, was in zip(there, seen, strict=True):
             decision = self.last.assessments[was.key].decision
             if decision.action is Action.START or decision.action in MIGRATING_ACTIONS:
                 assert decision.target is not None
                 if self._placed(job, decision.target, at):
-                    given[job.name] = decision.target
-                self.due, self._pause = now, self.every
-        return given
+                    moved[job.name] = decision.target
+        return moved
 
     def _seen(self, job: RoundJob, at: float) -> Job:
         stored = self.stored.get(job.name)
         if stored is None:
             stored = self.stored[job.name] = _Stored(self.facts.key(job), self.facts.spec(job), self.facts.program(job))
         ref, observed, progress = stored.revision, Observed(), None
-        if ref is not None and job.place is not None:
-            works = job.restarting == 0
+        if ref is not None:
+            # In the round in which it is moved it has not been put there yet.
+            works = job.restarting == 0 and job.place == ref.placement
             if works and ref.since is None:
                 ref = stored.revision = _since(ref, at)
-            rate = self.facts.throughput(job)
             pods: dict[str, int] = {}
             for node in stored.nodes:
                 pods[f"node-{node}"] = pods.get(f"node-{node}", 0) + 1
-            count = job.place.replicas
+            count = ref.placement.replicas
             child = RevisionState(
                 ref.revision,
                 True,
@@ -142,9 +154,11 @@ class PlannedRounds:
                 bound_at=ref.created_at,
                 started_at=ref.created_at,
             )
-            profile = _profile(stored.key, ref, rate, at) if works else None
+            rate = None if job.place is None else self.facts.throughput(job)
+            profile = _profile(stored.key, ref, rate, at) if works and rate is not None else None
             observed = Observed(profile=profile, revisions={ref.revision: child})
-            progress = JobProgress(done=self.facts.done(job), since=at, revision=ref.revision, rate=rate)
+            if rate is not None:
+                progress = JobProgress(done=self.facts.done(job), since=at, revision=ref.revision, rate=rate)
         state = JobState(revision=ref, progress=progress, history=stored.history, moves=max(job.restarts, 0))
         created = self.began + job.came
         return Job(stored.key, job.name, 1, created, stored.spec, stored.program, state=state, observed=observed)
