@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -106,20 +106,20 @@ def hasty(client: ClusterClient) -> Iterator[None]:
         put(client, before["spec"])
 
 
-def timed(seconds: float, *places: str) -> DemandRecord:
-    """A week at a steady rate, of requests that took so long one by one in each of these places."""
+def timed(places: Mapping[str, float]) -> DemandRecord:
+    """A week at a steady rate, of requests that took so many seconds one by one in each of these places."""
     record, last = DemandRecord(), round(time.time() / SLOT)
     record.fill(Demanded.REQUESTS, dict.fromkeys(range(last - 7 * DAY, last), SHARED_RATE * SLOT))
-    edges = {RequestTime.WHOLE: Distribution((0.025,), (2000.0,), 2000.0, 2000.0 * seconds)}
-    for place in places * 20:
+    for place, seconds in [*places.items()] * 20:
+        edges = {RequestTime.WHOLE: Distribution((0.025,), (2000.0,), 2000.0, 2000.0 * seconds)}
         counts = ServerCounts({RequestCounter.REQUESTS: 2000.0}, edges, {})
         record.loads.extend(ServedWindow(last * SLOT, SLOT, counts, 1, True), place, "of before")
     return record
 
 
-def test_its_week_moves_it_where_a_million_requests_cost_less(
-    start: Start, fleet: Fleet, pool: str, other: str, image: str, kubeconfig: Path, hasty: None
-) -> None:
+def moved_by_its_week(start: Start, fleet: Fleet, pool: str, other: str, image: str, there: float) -> dict[str, str]:
+    """What the history says of its move to the other pool, where requests took so many seconds by the record. Really
+    they take 10 ms in both."""
     body = fleet.client.get(ACCELERATOR_POOLS, other)
     body["spec"]["price"] = {"perChipHour": "0.01"}
     fleet.client.replace(ACCELERATOR_POOLS, body)
@@ -136,7 +136,7 @@ def test_its_week_moves_it_where_a_million_requests_cost_less(
             "targets": {"latency": {"p99": "100ms"}},
         },
     )
-    record = timed(0.01, f"{pool}/1", f"{other}/1")
+    record = timed({f"{pool}/1": 0.01, f"{other}/1": there})
     fleet.client.create(CONFIG_MAPS, demand_object(fleet.namespace, JobKey(fleet.namespace, NAME), record, None))
     start()
     eventually(lambda: answered_by(fleet, "r1", 1), "it answers")
@@ -146,12 +146,20 @@ def test_its_week_moves_it_where_a_million_requests_cost_less(
     with OpenLoop(SHARED_RATE, lambda number: url) as traffic:
         fleet.edit(NAME, lambda spec: spec["placement"]["pools"].update(allow=[pool, other]))  # which demands no move
         eventually(lambda: deployment(fleet, f"{NAME}-r2"), lambda: str(fleet.condition(NAME, "Migrating")))
-        eventually(lambda: answered_by(fleet, "r2", 1), "the target answers alone")
         eventually(lambda: "migration" not in fleet.status(NAME), "the move is over")
     assert set(traffic.answered) == {200}, traffic.answered
-    entry = fleet.status(NAME)["history"][-1]
-    assert (entry["action"], entry["outcome"]) == ("Move", "Verified"), entry
+    entry: dict[str, str] = fleet.status(NAME)["history"][-1]
+    assert entry["action"] == "Move"
+    return entry
+
+
+def test_its_week_moves_it_where_a_million_requests_cost_less(
+    start: Start, fleet: Fleet, pool: str, other: str, image: str, kubeconfig: Path, hasty: None
+) -> None:
+    entry = moved_by_its_week(start, fleet, pool, other, image, 0.01)
+    assert entry["outcome"] == "Verified", entry
     assert entry["reason"] in ("LatencyHeld", "TooFewRequests"), entry
+    eventually(lambda: answered_by(fleet, "r2", 1), "the target answers alone")
     asked = ("explain", NAME, "-n", fleet.namespace, "-o", "json")
     explained = json.loads(rightpool(*asked, kubeconfig=kubeconfig).stdout)["history"][-1]
     for name in ("id", "action", "outcome", "reason"):
@@ -160,3 +168,13 @@ def test_its_week_moves_it_where_a_million_requests_cost_less(
     head, row = wide(kubeconfig, fleet).splitlines()
     assert row[head.index("POOL") :].split()[0] == other
     assert row[head.index("$/H") :].split()[0] == "0.01"
+
+
+def test_it_comes_back_from_slower_chips_before_a_request_is_late(
+    start: Start, fleet: Fleet, pool: str, other: str, image: str, hasty: None
+) -> None:
+    entry = moved_by_its_week(start, fleet, pool, other, image, 0.001)
+    assert (entry["outcome"], entry["reason"]) == ("RolledBack", "TooLate"), entry
+    assert "times as long as promised there" in entry["message"]
+    eventually(lambda: deployment(fleet, f"{NAME}-r2") is None, "the target is ended")
+    assert answered_by(fleet, "r1", 1)
