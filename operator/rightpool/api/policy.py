@@ -38,6 +38,14 @@ class FleetPlanning(ApiModel):
     before all that have not waited for so long."""
 
 
+class TrialLimits(ApiModel):
+    """What the trials of all jobs may use together."""
+
+    max_cost_per_day: Money | None = None
+    """Most dollars for the chips of trials in a day of UTC, of all jobs that exist. One that would cost more does not
+    begin."""
+
+
 class PlacementPolicySpec(ApiModel):
     """Fleet-wide safety. Without a policy these defaults hold."""
 
@@ -68,6 +76,9 @@ class PlacementPolicySpec(ApiModel):
 
     fleet: FleetPlanning = Field(default_factory=FleetPlanning)
     """How chips that several jobs want are shared out."""
+
+    trials: TrialLimits | None = None
+    """What the trials of all jobs may use together. Absent: what each job allows for its own."""
 
 
 class ChipWorth(ApiModel):

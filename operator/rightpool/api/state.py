@@ -25,6 +25,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.trace import Trace
 from rightpool.api.trial_request import TrialAnswer
 from rightpool.api.trial_run import TrialRun
+from rightpool.api.trials_day import TrialsDay
 from rightpool.api.tried import MAX_TRIED, Tried
 from rightpool.api.units import Count, Dollars, UnixTime
 from rightpool.api.value_object import value_object
@@ -88,6 +89,9 @@ class JobState(Record):
 
     trials_cost: Annotated[Dollars, Field(exclude_if=not_)] = 0.0
     """Dollars for the chips of all trials that are over, whatever ended them. Absent: none."""
+
+    trials_day: Annotated[TrialsDay | None, PACKED] = None
+    """The last day in which a trial was over."""
 
     trial_answer: Annotated[TrialAnswer | None, PACKED] = None
     """What became of the newest trial that was asked for by the annotation rightpool.dev/trial."""

@@ -36,6 +36,13 @@ POLICY_CASES: Final = (
         _SHARE_SAID,
     ),
     Case(
+        "trials that earn",
+        POLICY,
+        {"spec.trials": {"maxCostPerDay": "-1"}},
+        "spec.trials.maxCostPerDay",
+        "must be an amount in dollars, 0 or more, in quotes",
+    ),
+    Case(
         "chips worth less than nothing",
         POLICY,
         {"status.chips": [{"pool": "a100", "perChipHour": "-1"}]},

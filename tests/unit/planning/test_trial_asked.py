@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from rightpool.api.state import JobState
 from rightpool.api.trial_request import TrialAnswer, TrialRequest, read_trial_request
+from rightpool.api.trials_day import TrialsDay
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.trial_seen import TrialSeen
 from rightpool.planning.moves.trying import with_trial
-from rightpool.planning.offers.trial_consent import NO_TRIAL
+from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying
 from rightpool.reporting.events import JobEvents
-from tests.unit.planning.jobs import AUTO, NOW, POOLS, changed, fleet, fresh, plan, running, spec
+from tests.unit.planning.jobs import AUTO, DAY, NOW, POOLS, auto_policy, changed, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_trying import OFFER
 
 TRIED = {"trial": {"duration": "3m", "maxCost": "2"}}
@@ -104,6 +106,37 @@ def test_two_at_a_time_are_refused_and_the_last_one_may_end_first() -> None:
 def test_chips_that_are_not_free_are_not_taken() -> None:
     full = {**POOLS, "a10g": replace(POOLS["a10g"], free=0)}
     assert "has no" in refused(asking(), full) and "chips free that no job waits for" in refused(asking(), full)
+
+
+def test_the_fleet_has_dollars_for_a_day() -> None:
+    """$2.00 a day, with what is under way."""
+    policy = auto_policy(trials={"maxCostPerDay": "2"})
+    job = asking(sections=TRIED | {"placement": {"pools": {"allow": ["a100", "a10g"]}}})
+
+    def cycle(*others: Job, now: float = NOW) -> Job:
+        return with_trial(job, plan(fleet([job, *others], policy=policy, now=now)).trying(job.key), policy, now)
+
+    run = cycle().state.trial
+    assert run is not None
+    spent = running(name="other", trials_day=TrialsDay.at(NOW, 2.0))
+    answer = cycle(spent).state.trial_answer
+    assert answer is not None and "of the PlacementPolicy's trials.maxCostPerDay is left" in answer.refused
+    assert len(answer.refused) <= 160
+    assert cycle(running(name="other", trials_day=TrialsDay.at(NOW, 0.5))).state.trial is not None
+    assert cycle(running(name="other", trials_day=TrialsDay.at(NOW - DAY, 2.0))).state.trial is not None, "yesterday"
+    for an_hour, begins in ((10.0, True), (39.9, False)):
+        other = running(name="other", made=spec(**TRIED))
+        other = other.with_state(replace(other.state, trial=replace(run, cost_per_hour=an_hour)))
+        assert (cycle(other).state.trial is not None) is begins, f"${an_hour * 180.0 / 3600.0:.2f} is under way"
+
+
+def test_a_day_counts_whatever_ends_a_trial() -> None:
+    before = asking()
+    for count in (1, 2):
+        begun = with_trial(before, Trying(OFFER), AUTO, NOW)
+        before = with_trial(begun, Trying(breaks_off=True), AUTO, NOW + 300.0)
+        assert before.state.trials_day == TrialsDay.at(NOW, count * 0.2)
+    assert JobState.from_dict(before.state.to_dict()).trials_day == before.state.trials_day
 
 
 def test_an_event_says_that_it_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.api.state import JobState
 from rightpool.api.trial_request import TrialRequest
+from rightpool.api.trials_day import TrialsDay
+from rightpool.api.units import HOUR
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
@@ -21,8 +24,8 @@ from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS
 from rightpool.planning.offers.evaluated import MeasuredJob
 from rightpool.planning.offers.trial import TrialOffer, trial_offers
-from rightpool.planning.offers.trial_asked import answers, no_chips
-from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying, affordable, trial_seconds
+from rightpool.planning.offers.trial_asked import answers, no_chips, no_dollars
+from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying, affordable, chip_cost, trial_seconds
 
 SHARE_OF_FREE: Final = 0.25
 """Of the chips of a pool that no job has, those that trials may have at once."""
@@ -75,7 +78,7 @@ def planned_trials(fleet: Fleet, assessments: Mapping[JobKey, Assessment], previ
         if job.on_trial and job.state.revision is not None:
             held[job.state.revision.placement.pool] += job.state.revision.placement.chips
     longest = {key: seconds for key, job in asking.items() if (seconds := trial_seconds(job)) is not None}
-    found = trials(fleet, assessments, longest, held, previous, requests)
+    found = trials(fleet, assessments, longest, held, previous, requests, left=_left_today(fleet))
     return replace(found, ends=frozenset(key for key, run in under_way.items() if run.placement.pool in awaited))
 
 
@@ -86,10 +89,12 @@ def trials(
     held: Mapping[str, int],
     previous: Trials | None = None,
     requests: Mapping[JobKey, TrialRequest] = MappingProxyType({}),
+    left: float = math.inf,
 ) -> Trials:
     """The trials of a cycle. longest: seconds that may be measured, of each job that lets its program be tried and has
     no trial; held: chips of each pool that trials have; previous: of the last cycle, with the same `longest`;
-    requests: what users ask for, which comes first and takes any free chips."""
+    requests: what users ask for, which comes first and takes any free chips; left: dollars
+    that those that begin may cost."""
     known = {} if previous is None else previous.offered
     offered: dict[JobKey, tuple[MeasuredJob, Sequence[TrialOffer]]] = {}
     for key, seconds in longest.items():
@@ -108,14 +113,16 @@ def trials(
         if isinstance(answer, str):
             refused[key] = answer
         else:
-            asked[key], refused[key] = answer, no_chips(answer[0])
+            least = min(answer, key=chip_cost)
+            asked[key] = answer
+            refused[key] = no_dollars(least, left) if chip_cost(least) > left else no_chips(answer[0])
     ranked = [
         (key not in asked, -offer.gain, key, offer)
         for key, offers in ({key: offers for key, (_, offers) in offered.items()} | asked).items()
         for offer in offers
         if affordable(fleet.jobs[key], offer)
     ]
-    begin = _begun(fleet, assessments, sorted(ranked), held) if ranked else {}
+    begin = _begun(fleet, assessments, sorted(ranked), held, left) if ranked else {}
     return Trials(begin, offered, refused={key: why for key, why in refused.items() if key not in begin})
 
 
@@ -124,6 +131,7 @@ def _begun(
     assessments: Mapping[JobKey, Assessment],
     ranked: Sequence[tuple[bool, float, JobKey, TrialOffer]],
     held: Mapping[str, int],
+    left: float,
 ) -> dict[JobKey, TrialOffer]:
     """Those that find chips, in this order: whether nobody asks for it, what it does not gain, whose it is."""
     awaited = awaited_pools(fleet, assessments)
@@ -139,10 +147,25 @@ def _begun(
         if key in found or place.pool in awaited or (unasked and used + place.chips > allowed):
             continue
         beside = _beside(fleet.jobs[key])
-        if room.fits(beside, (place,))[0]:
+        if chip_cost(offer) <= left and room.fits(beside, (place,))[0]:
             room.take(beside, place)
+            left -= chip_cost(offer)
             taken[place.pool], found[key] = used + place.chips, offer
     return found
+
+
+def _left_today(fleet: Fleet) -> float:
+    """Dollars that more trials may cost until midnight UTC, by the policy; infinite where it sets no limit."""
+    limits, today, left = fleet.policy.trials, TrialsDay.at(fleet.now), math.inf
+    if limits is None or limits.max_cost_per_day is None:
+        return left
+    left = float(limits.max_cost_per_day)
+    for job in fleet.jobs.values():
+        run = job.state.trial
+        left -= today.and_before(job.state.trials_day).cost
+        if run is not None:
+            left -= max(run.spent(fleet.now), (run.cost_per_hour or 0.0) * run.measures / HOUR)
+    return left
 
 
 def _pending(job: Job) -> list[Placement]:

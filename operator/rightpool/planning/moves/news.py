@@ -43,6 +43,7 @@ _STANDING: Final = frozenset(
         "trial_answer",
         "trials",
         "trials_cost",
+        "trials_day",
         "tried",
         "variation",
     }

@@ -8,6 +8,7 @@ from typing import Final
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.trial_request import TrialAnswer
 from rightpool.api.trial_run import TrialRun
+from rightpool.api.trials_day import TrialsDay
 from rightpool.api.tried import MAX_TRIED
 from rightpool.api.wording import brief
 from rightpool.planning.jobs.job import Job, unit_of
@@ -61,7 +62,9 @@ def without_trial(job: Job, now: float) -> Job:
     run = job.state.trial
     if run is None:
         return job
-    return job.with_state(replace(job.state, trial=None, trials_cost=job.state.trials_cost + run.spent(now)))
+    cost, state = run.spent(now), job.state
+    day = TrialsDay.at(now, cost).and_before(state.trials_day)
+    return job.with_state(replace(state, trial=None, trials_cost=state.trials_cost + cost, trials_day=day))
 
 
 def _edited(job: Job) -> bool:

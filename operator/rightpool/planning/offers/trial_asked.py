@@ -38,6 +38,14 @@ def no_chips(offer: TrialOffer) -> str:
     return f"pool {place.pool} has no {place.chips} chips free that no job waits for: ask again when it has"
 
 
+def no_dollars(offer: TrialOffer, left: float) -> str:
+    """Why none of what answers a request begins: what the fleet may spend is spent."""
+    return (
+        f"it would cost ${chip_cost(offer):.2f}, and ${max(left, 0.0):.2f} of the PlacementPolicy's "
+        "trials.maxCostPerDay is left until midnight UTC"
+    )
+
+
 def _not_now(job: Job, request: TrialRequest) -> str:
     """Why the job is not tried now; empty where it may be."""
     allowed, run = job.spec.trial, job.state.trial
