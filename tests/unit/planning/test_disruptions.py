@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rightpool.api.action import Action
+from rightpool.api.altered import altered
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
@@ -65,6 +66,15 @@ def test_what_an_eviction_does_not_explain_is_the_programs_failure(
     evicted(world, PodFailure(world.now + bound, world.now + failed), allowed=allowed)
     world.settle(2)
     assert world.job.state.finished == FAILED
+
+
+def test_a_trial_that_is_disrupted_is_over() -> None:
+    """One that fills its volumes is evicted each time that it is started."""
+    world = gang()
+    world.job = altered(world.job, on_trial=True)
+    evicted(world, PodFailure(world.now - 60.0, world.now + 31.0))
+    world.settle(2)
+    assert world.job.state.finished == FAILED and world.job.state.migration is None
 
 
 def test_failures_of_its_own_count_as_ever() -> None:

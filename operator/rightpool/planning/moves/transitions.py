@@ -140,7 +140,7 @@ def _ended(job: Job, now: float) -> Job | None:
     leaving = migration is not None and migration.phase in handover.phases
     if not state.failed or (leaving and state.deleting):
         return None  # why a child has failed that is being ended was judged before; its pods no longer tell
-    if failed_by_disruption(job, state):
+    if failed_by_disruption(job, state) and not job.on_trial:  # a trial has one start
         return None if leaving else started_again(job, now)
     return None if on_trial else _finished(job, FAILED, now)
 
