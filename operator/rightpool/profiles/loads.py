@@ -67,9 +67,10 @@ class Loads:
         return bool(self._places)
 
     @property
-    def places(self) -> frozenset[str]:
-        """Of which anything is known."""
-        return frozenset(self._places)
+    def seen(self) -> frozenset[tuple[str, int]]:
+        """Of each place, how often the windows that are known of it have doubled."""
+        weights = {place: sum(weight for _, _, weight in bins.values()) for place, (_, bins) in self._places.items()}
+        return frozenset((place, math.floor(math.log2(weight))) for place, weight in weights.items())
 
     def at(self, place: str) -> Points | None:
         """What is known of a place; None where nothing is."""

@@ -118,6 +118,17 @@ def test_batches_that_are_timed_for_the_first_time_are_looked_at_at_once() -> No
     assert fleet.known() == 1
     fleet.sizes.cycle(fleet.jobs, {}, NOW + 5.0)
     assert fleet.sizes._running is None
+    seen, ref = loads.seen, job.state.revision
+    assert ref is not None
+    loads.extend(batches(64.0, 2000.0), place_of(ref), "hash")
+    assert loads.seen == seen, "once more is nothing new"
+    for _ in range(20 * 4):
+        loads.extend(batches(32.0, 2000.0), place_of(ref), "hash")
+        loads.extend(batches(64.0, 2000.0), place_of(ref), "hash")
+        loads.extend(batches(128.0, 2000.0), place_of(ref), "hash")
+        loads.extend(batches(256.0, 2000.0), place_of(ref), "hash")
+    fleet.sizes.cycle(fleet.jobs, {}, NOW + 6.0)
+    assert fleet.sizes._running is not None
     fleet.sizes.close()
 
 

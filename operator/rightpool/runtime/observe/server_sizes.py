@@ -1,5 +1,5 @@
-"""What the records of servers with a target say of their sizes: looked at each quarter of an hour, and where batches
-were timed for the first time, in a thread.
+"""What the records of servers with a target say of their sizes: looked at each quarter of an hour, and where twice as
+many batches were timed anywhere, in a thread.
 
 What a replica can take is replayed far more rarely, and of few servers at once: as the record grows, or as batches come
 to take longer.
@@ -51,8 +51,8 @@ class _Known(NamedTuple):
     """For which."""
     timed: frozenset[str]
     """Pools in which its batches had been timed then."""
-    seen: frozenset[str]
-    """Places at which they had been when it was looked at."""
+    seen: frozenset[tuple[str, int]]
+    """What had been timed when it was looked at."""
 
 
 class _Due(NamedTuple):
@@ -69,8 +69,8 @@ class _Due(NamedTuple):
     """The pool where it is."""
     place: str
     pools: tuple[PoolChip, ...]
-    seen: frozenset[str]
-    """Places at which its batches were timed."""
+    seen: frozenset[tuple[str, int]]
+    """What was timed by then."""
     before: _Known | None
 
     @property
@@ -122,10 +122,10 @@ class ServerSizes:
         waiting = []
         for job in jobs:
             known, record = self._known.get(job.key), self._records.of(job.key)
-            timed = frozenset[str]() if record is None else record.loads.places
+            seen = frozenset[tuple[str, int]]() if record is None else record.loads.seen
             if known is None:
                 waiting.append((-math.inf, job.key, job))
-            elif (known.sizing.target, known.seen) != (percentile_of(job), timed) or known.slot < _slot(job, now):
+            elif (known.sizing.target, known.seen) != (percentile_of(job), seen) or known.slot < _slot(job, now):
                 waiting.append((known.slot, job.key, job))
         return [job for _, _, job in sorted(waiting, key=lambda one: one[:2])[:AT_ONCE]]
 
@@ -139,9 +139,7 @@ class ServerSizes:
         points = {name: found for name in names if (found := record.loads.at(f"{name}/{each}")) is not None}
         limit = LatencyTarget(target.seconds, target.share, 1.0, server.scale.min)
         slot, counts, known = _slot(job, now), record.counts(now), self._known.get(job.key)
-        return _Due(
-            job.key, slot, counts, points, target, limit, here, place_of(ref), pools, record.loads.places, known
-        )
+        return _Due(job.key, slot, counts, points, target, limit, here, place_of(ref), pools, record.loads.seen, known)
 
 
 def percentile_of(job: Job) -> Percentile | None:
