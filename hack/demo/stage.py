@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from demo import past, triton
 from demo.job import StoryFailed, Tells, Watcher
 from demo.plain import plainly
 from devcluster import build, kinds, recipes
@@ -32,6 +33,7 @@ class Stage:
     kubeconfig: Path
     state: Path  # folder on this machine with the real job's checkpoints
     tells: Tells = plainly
+    prometheus: str = ""  # its address
 
     def watch(self, namespace: str, name: str, say: Callable[[str], None]) -> Watcher:
         """Say what happens to a job."""
@@ -81,13 +83,16 @@ def install(running: Running, progress: Progress, images: Collection[str]) -> St
             *("--take-ownership", "--wait", "--timeout", "900s", *values),
         ]
     )
-    return Stage(running.kubectl, running.kubeconfig, running.spec.state)
+    return Stage(running.kubectl, running.kubeconfig, running.spec.state, prometheus=running.prometheus_url)
 
 
 def prepare(running: Running, progress: Progress) -> Stage:
     """Install JobSet, images, chart, policy and pools."""
+    if not past.remembered(running.prometheus_url):  # a second time they would be added to those of an earlier run
+        past.put(running.spec.state / "prometheus" / "data", time.time())
     kinds.up(kinds.JOBSET, running.spec, progress)
     stage = install(running, progress, IMAGES)
+    running.load_images(triton.build(cache_home() / "images" / "built", progress))
     kubectl = stage.kubectl
     # The demo takes over a policy or pool that was changed by hand.
     kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "pools.yaml"))

@@ -1,50 +1,20 @@
-"""Five stories. Each applies a workload, waits for the operator's decisions, and checks the result."""
+"""Six stories. Each applies a workload, waits for the operator's decisions, and checks the result."""
 
 import re
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
-from demo.job import Job, StoryFailed
+from demo.job import Job
+from demo.serving import serving
 from demo.stage import Stage, apply
+from demo.story import MOVE_SECONDS, START_SECONDS, Say, Story, expect, paid, placed, tell_prices, wait
 from rightpool.api.estimate import Estimate
 from rightpool.api.ledger import LedgerEntry
-
-# On a machine that does much else, importing PyTorch alone may take minutes.
-START_SECONDS: Final = 900.0
-# A real program beside other work differs from window to window, and a verdict then takes up to 13 minutes.
-MOVE_SECONDS: Final = 2400.0
-
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Story:
-    """One story: its job and its function. after: the stories that must have ended before. stays: its ProfiledJob is
-    there afterwards."""
-
-    title: str
-    namespace: str
-    name: str
-    tell: Callable[[Stage, Say], Job]
-    after: tuple[str, ...] = ()
-    stays: bool = True
-
-
-def _expect(holds: bool, what: str, job: Job) -> None:
-    if not holds:
-        raise StoryFailed(f"{what}\n{job.conditions_text()}\n  history {job.history}")
 
 
 def _verified(job: Job) -> bool:
     return job.condition("Verified").get("status") == "True" and job.phase is None
-
-
-def _paid(job: Job) -> bool:
-    """The move was kept because it is better. On a busy machine real processes may get less than predicted."""
-    return job.phase is None and bool(job.history) and job.history[-1]["outcome"] == "Verified"
 
 
 def training_lines(log: str) -> list[tuple[int, float]]:
@@ -74,8 +44,8 @@ def scaling(stage: Stage, say: Say) -> Job:
     folder.chmod(0o777)  # hostPath volumes take no fsGroup, and the program runs as uid 1000
     apply(stage, "scaling.yaml", HOST_FOLDER=str(folder))
     watcher = stage.watch("research", "scaling", say)
-    job = watcher.until("two replicas run", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
-    _expect(job.chips == 2, "it should have started on 2 chips", job)
+    job = watcher.until("two replicas run", placed, START_SECONDS)
+    expect(job.chips == 2, "it should have started on 2 chips", job)
     apply(stage, "ablation.yaml")
     waiting = stage.watch("research", "ablation", say)
     waiting.until("it waits for a chip", lambda j: j.condition("Placed").get("status") == "False", START_SECONDS)
@@ -84,30 +54,30 @@ def scaling(stage: Stage, say: Say) -> Job:
     before = stage.kubectl("logs", "-n", "research", "-l", pods, "-c", "trainer", "--tail=-1", "--prefix=false")
     watcher.until(
         "one replica runs",
-        lambda j: j.chips == 1 and j.condition("Placed").get("status") == "True",
+        lambda j: j.chips == 1 and placed(j),
         START_SECONDS,
     )
-    waiting.until("it has the other chip", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
-    job = watcher.until("the move to one chip is verified", _paid, MOVE_SECONDS)
+    waiting.until("it has the other chip", placed, START_SECONDS)
+    job = watcher.until("the move to one chip is verified", paid, MOVE_SECONDS)
     # The neighbour has done its part: its core is free for everything else on this machine.
     stage.kubectl("patch", "profiledjob", "ablation", "-n", "research", "--type=merge", '-p={"spec":{"suspend":true}}')
-    _expect(job.chips == 1, "it should run on 1 chip", job)
+    expect(job.chips == 1, "it should run on 1 chip", job)
     entry = LedgerEntry.from_dict(job.history[-1])
     promised = Estimate.from_dict(decided.status["migration"]["predicted"])
     say(f"scaling: {promise_text(promised, entry.realised_throughput or 0.0)}")
     before_cost, after_cost = entry.baseline_cost_per_million, entry.realised_cost_per_million
-    _expect(bool(before_cost and after_cost and after_cost < before_cost), "a sample should cost less than before", job)
+    expect(bool(before_cost and after_cost and after_cost < before_cost), "a sample should cost less than before", job)
     number = job.status["placement"]["revision"]
     pods = f"rightpool.dev/profiledjob=scaling,rightpool.dev/revision={number}"
     after = stage.kubectl("logs", "-n", "research", "-l", pods, "-c", "trainer", "--tail=-1", "--prefix=false")
     old, new = training_lines(before), training_lines(after)
-    _expect(
+    expect(
         bool(old and new),
         f"the program should have printed its steps; it printed\n{before[-800:]}\n{after[-800:]}",
         job,
     )
-    _expect(new[0][0] >= old[0][0] and new[0][0] > 1, f"step {new[0][0]} after the move: it started anew", job)
-    _expect(new[0][1] <= old[0][1], f"loss {new[0][1]} after the move, {old[0][1]} at the start: it started anew", job)
+    expect(new[0][0] >= old[0][0] and new[0][0] > 1, f"step {new[0][0]} after the move: it started anew", job)
+    expect(new[0][1] <= old[0][1], f"loss {new[0][1]} after the move, {old[0][1]} at the start: it started anew", job)
     say(
         f"scaling: the program went on: step {old[-1][0]} loss {old[-1][1]:g} before, "
         f"step {new[0][0]} loss {new[0][1]:g} after"
@@ -119,11 +89,11 @@ def cheaper_pool(stage: Stage, say: Say) -> Job:
     """ResNet-50 on A100 moves to the A10G pool, at the predicted price."""
     apply(stage, "resnet50.yaml")
     watcher = stage.watch("vision", "resnet50", say)
-    job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
-    _expect(job.pool == "a100", "it should have started on a100, the first that it allows", job)
+    job = watcher.until("it runs on a100", placed, START_SECONDS)
+    expect(job.pool == "a100", "it should have started on a100, the first that it allows", job)
     job = watcher.until("the move to a10g is verified", _verified, MOVE_SECONDS)
-    _expect(job.pool == "a10g", "it should run on a10g", job)
-    _tell_prices(job, "resnet50", say)
+    expect(job.pool == "a10g", "it should run on a10g", job)
+    tell_prices(job, "resnet50", say)
     return job
 
 
@@ -131,17 +101,17 @@ def whole_slices(stage: Stage, say: Say) -> Job:
     """A language model moves from GPUs to TPUs, in whole slices and with its image for them."""
     apply(stage, "language-model.yaml")
     watcher = stage.watch("language", "language-model", say)
-    job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
-    _expect(job.pool == "a100", "it should have started on a100, the first that it allows", job)
+    job = watcher.until("it runs on a100", placed, START_SECONDS)
+    expect(job.pool == "a100", "it should have started on a100, the first that it allows", job)
     job = watcher.until("the move to tpu-v5e is verified", _verified, MOVE_SECONDS)
-    _expect(job.pool == "tpu-v5e", "it should run on tpu-v5e", job)
-    _expect((job.chips or 0) % 8 == 0, "slices of 2x4 are 8 chips each", job)
+    expect(job.pool == "tpu-v5e", "it should run on tpu-v5e", job)
+    expect((job.chips or 0) % 8 == 0, "slices of 2x4 are 8 chips each", job)
     pods = ("get", "pods", "-n", "language", "-l", "rightpool.dev/pool=tpu-v5e")
     images = stage.kubectl(*pods, "-o", "jsonpath={.items[*].spec.containers[0].image}").split()
-    _expect(
+    expect(
         set(images) == {"example.com/language-model:1-tpu"}, f"its pods should have the image for TPUs: {images}", job
     )
-    _tell_prices(job, "language-model", say)
+    tell_prices(job, "language-model", say)
     return job
 
 
@@ -164,13 +134,13 @@ def adopted(stage: Stage, say: Say) -> Job:
         return len(pods) == 2 and all(pod["status"].get("phase") == "Running" for pod in pods)
 
     apply(stage, "bert.yaml")
-    _wait("two pods of the JobSet run", running)
+    wait("two pods of the JobSet run", running)
     before = _spec(stage)
     say("bert: a JobSet of two pods with four A100 each runs; no ProfiledJob knows of it")
     typed("label", "jobset", "bert", "rightpool.dev/adopt=recommend")
     watcher = stage.watch("search", "bert", say)
-    job = watcher.until("it is found", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
-    _expect((job.pool, job.chips) == ("a100", 8), "it should be found on 8 chips of a100", job)
+    job = watcher.until("it is found", placed, START_SECONDS)
+    expect((job.pool, job.chips) == ("a100", 8), "it should be found on 8 chips of a100", job)
     shown()
     # As short as those of the other stories.
     typed("patch", "pj", "bert", "--type=merge", '-p={"spec":{"profiling":{"interval":"2s","window":"15s"}}}')
@@ -181,19 +151,19 @@ def adopted(stage: Stage, say: Say) -> Job:
     )
     typed("delete", "pods", *of_jobset)
     job = watcher.until("it is recommended to move", lambda j: bool(j.status.get("recommendation")), MOVE_SECONDS)
-    _expect(_spec(stage) == before, "only looked at, its spec should be what it was", job)
+    expect(_spec(stage) == before, "only looked at, its spec should be what it was", job)
     shown()
     typed("label", "--overwrite", "jobset", "bert", "rightpool.dev/adopt=auto")
     job = watcher.until("the move to a10g is verified", _verified, MOVE_SECONDS)
-    _expect((job.pool, job.chips) == ("a10g", 8), "it should run on 8 chips of a10g", job)
-    _tell_prices(job, "bert", say)
+    expect((job.pool, job.chips) == ("a10g", 8), "it should run on 8 chips of a10g", job)
+    tell_prices(job, "bert", say)
     shown()
     answer = stage.rightpool("release", "bert", *here)
     say(f"bert: $ rightpool release bert {' '.join(here)}")
     say(f"bert:   {answer.strip()}")
-    _wait("its ProfiledJob goes", lambda: not stage.kubectl("get", "pj", "bert", *here, "--ignore-not-found"))
-    _wait("two pods of the JobSet run again", running)
-    _expect(_spec(stage) == before, "let go of, its spec should be what it was", job)
+    wait("its ProfiledJob goes", lambda: not stage.kubectl("get", "pj", "bert", *here, "--ignore-not-found"))
+    wait("two pods of the JobSet run again", running)
+    expect(_spec(stage) == before, "let go of, its spec should be what it was", job)
     say("bert: the JobSet runs on A100 again, its spec is what it was, and its ProfiledJob is gone")
     return job
 
@@ -203,14 +173,6 @@ def _spec(stage: Stage) -> Any:
     return {"suspend": False, **stage.kubectl.json("get", "jobset", "bert", "-n", "search")["spec"]}
 
 
-def _wait(what: str, holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while not holds():
-        if time.monotonic() > deadline:
-            raise StoryFailed(f"not within {START_SECONDS:.0f} s: {what}")
-        time.sleep(1.0)
-
-
 def rollback(stage: Stage, say: Say) -> Job:
     """The A10G pool is slower than published: the move does not pay and is rolled back."""
     say("the A10G pool is throttled to 40% of what was published")
@@ -218,23 +180,23 @@ def rollback(stage: Stage, say: Say) -> Job:
     try:
         apply(stage, "rollback.yaml")
         watcher = stage.watch("vision", "rollback", say)
-        job = watcher.until("it runs on a100", lambda j: j.condition("Placed").get("status") == "True", START_SECONDS)
-        _expect(job.pool == "a100", "it should have started on a100", job)
+        job = watcher.until("it runs on a100", placed, START_SECONDS)
+        expect(job.pool == "a100", "it should have started on a100", job)
         watcher.until("it tries a10g", lambda j: j.pool == "a10g", MOVE_SECONDS)
 
         def undone(j: Job) -> bool:
             return j.phase is None and j.condition("Verified").get("reason") == "RolledBack"
 
         job = watcher.until("the move is undone", undone, MOVE_SECONDS)
-        _expect(job.condition("Verified")["status"] == "False", "Verified should be False", job)
-        _expect(job.pool == "a100", "it should be back on a100", job)
+        expect(job.condition("Verified")["status"] == "False", "Verified should be False", job)
+        expect(job.pool == "a100", "it should be back on a100", job)
         entry = job.history[-1]
-        _expect(entry["outcome"] == "RolledBack", "the ledger should say so", job)
-        _expect(float(entry["cost"]) > 0, "the ledger should say what it cost", job)
+        expect(entry["outcome"] == "RolledBack", "the ledger should say so", job)
+        expect(float(entry["cost"]) > 0, "the ledger should say what it cost", job)
         say(f"rollback: the ledger says that the attempt cost ${entry['cost']} and {entry['lostSeconds']} s")
         time.sleep(15)
         job = watcher.read()
-        _expect(job.pool == "a100" and job.phase is None, "it should stay on a100 and not bounce", job)
+        expect(job.pool == "a100" and job.phase is None, "it should stay on a100 and not bounce", job)
         return job
     finally:
         fault(stage, a10g="{}")
@@ -254,18 +216,6 @@ def fault(stage: Stage, **pools: str) -> None:
     )
 
 
-def _tell_prices(job: Job, name: str, say: Say) -> None:
-    entry = LedgerEntry.from_dict(job.history[-1])
-    predicted, realised = entry.predicted_cost_per_million, entry.realised_cost_per_million
-    before = entry.baseline_cost_per_million
-    assert predicted and realised and before
-    say(
-        f"{name}: $ per million samples: {before:.4g} before, {predicted:.4g} predicted, {realised:.4g} realised "
-        f"({realised / predicted - 1:+.0%} against the prediction, {realised / before - 1:+.0%} against before)"
-    )
-    _expect(realised < before, "a sample should cost less than before", job)
-
-
 STORIES: Final = (
     Story(
         "Real training scales badly: two chips become one, and another job has the other",
@@ -276,6 +226,8 @@ STORIES: Final = (
     Story("ResNet-50: A100 to A10G", "vision", "resnet50", cheaper_pool),
     Story("A language model: A100 to whole slices of TPU v5e", "language", "language-model", whole_slices),
     Story("A JobSet that runs already: adopted, moved, released", "search", "bert", adopted, stays=False),
+    # It would take processor time from real training that is measured.
+    Story("A real server goes to a cheaper pool and loses no request", "shop", "ranker", serving, after=("scaling",)),
     # It slows down the pool that two of them move to.
     Story(
         "A pool slower than predicted: the move is undone", "vision", "rollback", rollback, after=("resnet50", "bert")

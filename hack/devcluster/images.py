@@ -7,7 +7,7 @@ import hashlib
 import os
 import subprocess
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,8 @@ from devcluster.spec import Cluster, DevclusterError, cache_home
 
 SUITE: Final = "bookworm"
 PACKAGES: Final = ("python3-minimal", "libpython3-stdlib", "ca-certificates")
+LIBRARY: Final = "libpython3.11"
+_TRIPLE: Final = "x86_64-linux-gnu"
 BASE_SECONDS: Final = 1800
 IMPORT_SECONDS: Final = 1800
 # Files that no program in a container needs. Package managers are removed too: nothing is installed later.
@@ -119,27 +121,47 @@ def ensure_pause(cluster: Cluster) -> bool:
 
 def base_rootfs(progress: Progress | None = None) -> oci.Layer:
     """Debian with Python and certificates, stripped, as the lowest layer of an image. Cached per user."""
-    folder = cache_home() / "images"
     made_of = (SUITE, PACKAGES, _STRIPPED, _STRIPPED_PROGRAMS, _STRIPPED_LIBRARIES, "byte code of sources at time 0")
-    key = hashlib.sha256(repr(made_of).encode())
-    stem = f"base-{SUITE}-{key.hexdigest()[:12]}"
+    return _cached(
+        f"base-{SUITE}", made_of, lambda scratch: _debian(scratch, "minbase", PACKAGES, _wanted), "base layer", progress
+    )
+
+
+def python_library(progress: Progress | None = None) -> oci.Layer:
+    """Python as a library, which programs need that have it in them. Cached per user."""
+    return _cached(
+        f"libpython-{SUITE}",
+        (SUITE, LIBRARY),
+        lambda scratch: _debian(scratch, "extract", (LIBRARY,), lambda entry: f"lib/{_TRIPLE}/{LIBRARY}" in entry.name),
+        "layer of Python's library",
+        progress,
+    )
+
+
+def _cached(
+    name: str, made_of: object, make: Callable[[Path], oci.Layer], what: str, progress: Progress | None
+) -> oci.Layer:
+    folder = cache_home() / "images"
+    stem = f"{name}-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:12]}"
     blob, diff_id = folder / f"{stem}.tar.gz", folder / f"{stem}.diff-id"
     if not diff_id.exists():
         with locks.held(folder / ".lock"):
             if not diff_id.exists():
-                (progress or Progress()).say(f"making the base layer from Debian {SUITE} (about 1 min, once)")
-                layer = _make_base(folder / f".{stem}.tar")
+                (progress or Progress()).say(f"making the {what} from Debian {SUITE} (about 1 min, once)")
+                layer = make(folder / f".{stem}.tar")
                 blob.write_bytes(layer.blob)
                 diff_id.write_text(layer.diff_id)  # written last: if it exists, the blob is complete
     return oci.Layer(blob.read_bytes(), diff_id.read_text())
 
 
-def _make_base(scratch: Path) -> oci.Layer:
+def _debian(
+    scratch: Path, variant: str, packages: Collection[str], keep: Callable[[tarfile.TarInfo], bool]
+) -> oci.Layer:
     program = deps.find("mmdebstrap")
     if program is None:
         raise DevclusterError("mmdebstrap is missing; `python -m devcluster deps` as root installs it on Debian")
     log = scratch.with_suffix(".log")
-    command = [program, "--variant=minbase", f"--include={','.join(PACKAGES)}", SUITE, str(scratch)]
+    command = [program, f"--variant={variant}", f"--include={','.join(packages)}", SUITE, str(scratch)]
     try:
         with log.open("w") as output:
             result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, timeout=BASE_SECONDS)
@@ -147,7 +169,7 @@ def _make_base(scratch: Path) -> oci.Layer:
         raise DevclusterError(f"mmdebstrap took more than {BASE_SECONDS} s; see {log}") from None
     if result.returncode != 0:
         raise DevclusterError(f"mmdebstrap failed; {log} says:\n{log.read_text()[-2000:]}")
-    layer = oci.layer_from_tar(scratch, keep=_wanted)
+    layer = oci.layer_from_tar(scratch, keep=keep)
     scratch.unlink()
     return layer
 

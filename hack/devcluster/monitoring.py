@@ -72,7 +72,10 @@ def configuration(targets: Path) -> dict[str, Any]:
     return {
         "global": {"scrape_interval": INTERVAL, "scrape_timeout": INTERVAL, "evaluation_interval": INTERVAL},
         "scrape_configs": [
-            _pods("rightpool-jobs", targets, _of_jobs()),
+            _pods("rightpool-jobs", targets, _of_jobs("rightpool")),
+            # Of servers, the page that they have themselves. It must not say what a profiler says.
+            _pods("rightpool-servers", targets, _of_jobs("metrics"))
+            | {"metric_relabel_configs": [{"action": "drop", "source_labels": ["__name__"], "regex": "rightpool_.*"}]},
             _pods("rightpool-operator", targets, _of_operator()),
         ],
     }
@@ -88,11 +91,11 @@ def _pods(job: str, targets: Path, relabel: list[dict[str, Any]]) -> dict[str, A
     }
 
 
-def _of_jobs() -> list[dict[str, Any]]:
-    """Pods of a ProfiledJob at the profiler's port (an init container's: the profiler is a native sidecar)."""
+def _of_jobs(port: str) -> list[dict[str, Any]]:
+    """Pods of a ProfiledJob at a port of this name. The profiler's is an init container's: it is a native sidecar."""
     return [
         _keep("__meta_kubernetes_pod_labelpresent_rightpool_dev_profiledjob", "true"),
-        _keep("__meta_kubernetes_pod_container_port_name", "rightpool"),
+        _keep("__meta_kubernetes_pod_container_port_name", port),
         _keep("__meta_kubernetes_pod_phase", "Running"),
         _copy("__meta_kubernetes_namespace", "namespace"),
         _copy("__meta_kubernetes_pod_name", "pod"),

@@ -87,7 +87,7 @@ def _profiler_files() -> dict[str, bytes | Path]:
     contract = ROOT / "operator" / "rightpool"
     files |= {f"/app/rightpool/{name}": contract / name for name in ("__init__.py", "contract.py")}
     # The agent runs in the user's Python without the sidecar's packages, so NVML's single file is installed beside it.
-    files["/app/pynvml.py"] = _packages(PROFILER_LOCK) / "pynvml.py"
+    files["/app/pynvml.py"] = packages(PROFILER_LOCK) / "pynvml.py"
     return _compiled(files) | _python_files(ROOT / "profiler_sidecar" / "agent", "/app/agent")
 
 
@@ -147,7 +147,7 @@ RECIPES: Final = (
 )
 
 
-def _packages(lock: Path) -> Path:
+def packages(lock: Path) -> Path:
     """The packages of a lock, installed and compiled for the image's Python, cached by the lock's content."""
     compiled = f"{sys.implementation.cache_tag} without {bytecode.UNCOMPILED}"
     key = hashlib.sha256(lock.read_bytes() + compiled.encode()).hexdigest()[:16]
@@ -164,7 +164,7 @@ def _install(lock: Path, target: Path) -> None:
         raise DevclusterError("uv is missing in the virtual environment; `make images` puts it there")
     scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=".packages-"))
     command = [uv, "pip", "install", "--quiet", "--target", str(scratch), "--python-version", "3.11"]
-    command += ["--python-platform", "x86_64-manylinux_2_28", "--only-binary", ":all:"]
+    command += ["--python-platform", "x86_64-manylinux_2_36", "--only-binary", ":all:"]  # Debian 12
     result = subprocess.run(
         [*command, "--no-deps", "--require-hashes", "-r", str(lock)],
         capture_output=True,
@@ -186,9 +186,9 @@ def _install(lock: Path, target: Path) -> None:
     scratch.rename(target)
 
 
-def _package_layer(lock: Path) -> oci.Layer:
+def package_layer(lock: Path) -> oci.Layer:
     """The layer of a lock's packages. It is cached, because compressing 200 MB takes half a minute."""
-    folder = _packages(lock)
+    folder = packages(lock)
     blob, diff_id = folder.with_suffix(".tar.gz"), folder.with_suffix(".diff-id")
     with locks.held(folder.with_name(f".{folder.name}.layer.lock")):
         if not diff_id.exists():
@@ -206,7 +206,7 @@ def contents(recipe: Recipe, base: bytes) -> list[sbom.Package]:
 def build(recipe: Recipe, folder: Path, progress: Progress) -> Built:
     """Write the image and the list of its content to `folder`. Raises DevclusterError if it exceeds its limit."""
     progress.say(f"assembling {recipe.name}")
-    layers = [images.base_rootfs(progress), _package_layer(recipe.lock), oci.layer_from_files(recipe.files())]
+    layers = [images.base_rootfs(progress), package_layer(recipe.lock), oci.layer_from_files(recipe.files())]
     size = sum(len(layer.blob) for layer in layers)
     if size > recipe.limit:
         raise DevclusterError(f"{recipe.name} has {size / 1e6:.0f} MB, and may have {recipe.limit / 1e6:.0f}")

@@ -1,4 +1,4 @@
-"""Every query of every Grafana panel has data after the five stories."""
+"""Every query of every Grafana panel has data after the six stories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .conftest import StoryResults
 
 pytestmark = pytest.mark.cluster
 
-# Panels without data after five successful stories.
+# Panels without data after six successful stories.
 RARE = {
     ("Rightpool / Chargeback", "Energy a step"): "samples are seen in each program of the stories",
     ("Rightpool / Chargeback", "Slower since an edit"): "no story edits a template",

@@ -1,10 +1,11 @@
-"""The demo's five stories, end to end: the chart, the operator as pods, real and simulated pods, a real Prometheus."""
+"""The demo's six stories, end to end: the chart, the operator as pods, real and simulated pods, a real Prometheus."""
 
 import pytest
 
 from demo.job import Job
 from demo.stage import Stage, logs
-from demo.stories import STORIES, Story
+from demo.stories import STORIES
+from demo.story import Story
 
 from .conftest import StoryResults
 

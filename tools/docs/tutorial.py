@@ -86,6 +86,7 @@ BLOCKS: Final[dict[str, Callable[[str], str]]] = {
     "resnet50-explained": _shown("rightpool explain resnet50", "History"),
     "language-model": _story("language-model"),
     "bert": _story("bert", r"bert: (?:a JobSet|\$|  )"),
+    "ranker": _story("ranker", r"ranker: \d"),
     "rollback": _story("rollback", "the A10G pool"),
     "rollback-explained": _shown("rightpool explain rollback", "Could be"),
     "jobs": _shown("kubectl get pj -A -o wide"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.open_loop import OpenLoop
 from devcluster import images, oci
 from devcluster.kubectl import Kubectl
 from devcluster.spec import TEST
@@ -14,7 +15,6 @@ from rightpool.cluster.resources import SERVICES
 from tests.integration.runtime import bento_server
 from tests.integration.runtime.conftest import Start
 from tests.integration.runtime.harness import Body, Fleet
-from tests.integration.runtime.open_loop import OpenLoop
 from tests.integration.runtime.test_real_failures import pool
 from tests.integration.runtime.test_servers import NAME, answered_by, create
 from tests.patience import eventually

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.open_loop import OpenLoop
 from devcluster.kubectl import Kubectl
 from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.resources import ACCELERATOR_POOLS, CONFIG_MAPS, PLACEMENT_POLICIES, SERVICES
@@ -22,7 +23,6 @@ from rightpool.reporting.demand_object import demand_object
 from tests.integration.cli.test_commands import rightpool
 from tests.integration.runtime.conftest import Start
 from tests.integration.runtime.harness import Fleet
-from tests.integration.runtime.open_loop import OpenLoop
 from tests.integration.runtime.test_policy_events import put, stored
 from tests.integration.runtime.test_real_failures import pool
 from tests.integration.runtime.test_served_requests import answers, image, template, wide

@@ -8,7 +8,8 @@ import pytest
 from demo.__main__ import tell
 from demo.job import Job, StoryFailed
 from demo.stage import Stage
-from demo.stories import STORIES, Say, Story, promise_text
+from demo.stories import STORIES, promise_text
+from demo.story import Say, Story
 from devcluster.kubectl import Kubectl
 from rightpool.api.estimate import Estimate
 from tests.patience import PATIENCE
