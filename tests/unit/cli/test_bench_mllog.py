@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +106,10 @@ def test_a_log_that_says_too_little(
         log.write_text("".join(lines))
     assert main(["bench", "read", str(log), *words, "-o", str(output)]) == status
     assert says in capsys.readouterr().err and not output.exists()
+
+
+def test_what_a_program_leaves_behind_is_not_waited_for(capfd: pytest.CaptureFixture[str]) -> None:
+    """It keeps the pipe open that the program's lines come by."""
+    leaves = "import subprocess; print('on', flush=True); subprocess.Popen(['sleep', '120'])"
+    assert main(["bench", "run", "--mllog", "--", sys.executable, "-c", leaves]) == 3
+    assert capfd.readouterr().out == "on\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ NO_PRICES = Priced(np.zeros(1), 100.0, np.full(3, NOTHING))
 
 def test_the_best_plan_is_found() -> None:
     assert exchanged(program(), NO_PRICES).tolist() == [0, 1, NOTHING]
+
+
+def test_without_a_solver_the_plan_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    assert exchanged(program(), NO_PRICES) is NO_PRICES.choice
 
 
 def test_what_the_solver_prints_stays_out_of_what_a_command_prints(

@@ -36,8 +36,7 @@ _APART: Final = 0.9  # seconds between two readings; agents report once a second
 _SPAN: Final = 5  # readings that a rate is taken over
 _TRACES: Final = 2.0
 _MOST_TAKEN: Final = 0.95  # of the time between two readings: it had a core at times, since it made steps
-_BLOCK: Final = 65_536  # bytes read of what it prints
-_LONGEST_LINE: Final = 65_536
+_BLOCK: Final = 65_536  # bytes that a pipe holds, and most of a line
 _GRACE: Final = 30.0  # seconds that the program has to end by SIGTERM
 _WARMED: Final = 2.0  # times the measured time after which a pace that changes is the program's own
 
@@ -129,14 +128,17 @@ async def _beside(
             raise NothingSeen(f"the profiler is not here ({error.filename}): run it from the repository") from error
         state = State(float(_SPAN), 1)
         receiver = Receiver(shared / Path(contract.AGENT_SOCKET).name, state)
-        receiver.start(asyncio.get_running_loop())
+        printed, loop = None if log is None else _Printed(log), asyncio.get_running_loop()
+        receiver.start(loop)
         began = time.time()
         try:
-            out = None if log is None else asyncio.subprocess.PIPE
-            program = await asyncio.create_subprocess_exec(*command, env=_environment(shared), cwd=folder, stdout=out)
+            program = await asyncio.create_subprocess_exec(
+                *command, env=_environment(shared), cwd=folder, stdout=None if printed is None else printed.pipe
+            )
         except OSError as error:
             raise CommandFailed(f"{command[0]} does not run: {error.strerror}") from error
-        reader = None if log is None else asyncio.create_task(_passed_on(program, log))
+        if printed is not None:
+            printed.start(loop)
         seen = _Seen(seconds, program.pid)
         one = _Running(program, seen)
         running.append(one)
@@ -151,22 +153,44 @@ async def _beside(
                 raise CommandFailed(f"the program ended with exit code {program.returncode} while it was measured")
         finally:
             await _end(program)
-            if reader is not None:
-                await reader
-            receiver.stop(asyncio.get_running_loop())
+            if printed is not None:
+                printed.stop(loop)
+            receiver.stop(loop)
     return Beside(tuple(command), tuple(seen.readings), seen.profile(), seconds, began, log)
 
 
-async def _passed_on(program: asyncio.subprocess.Process, log: MlperfLog) -> None:
-    """Print what it prints, and read it."""
-    assert program.stdout is not None
-    half = b""
-    while some := await program.stdout.read(_BLOCK):
-        sys.stdout.buffer.write(some)
-        sys.stdout.buffer.flush()
-        *lines, half = (half + some).split(b"\n")
-        log.read(line.decode(errors="replace") for line in lines)
-        half = half[-_LONGEST_LINE:]
+class _Printed:
+    """What a program prints, passed on and read. What it leaves behind may keep the pipe open, and is not awaited."""
+
+    def __init__(self, log: MlperfLog) -> None:
+        self._log, self._half = log, b""
+        self._end, self.pipe = os.pipe()
+        os.set_blocking(self._end, False)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The program has the pipe by now."""
+        os.close(self.pipe)
+        loop.add_reader(self._end, self._read, loop)
+
+    def stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._read(loop)
+        loop.remove_reader(self._end)
+        os.close(self._end)
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            some = os.read(self._end, _BLOCK)
+        except BlockingIOError:
+            return
+        if not some:
+            loop.remove_reader(self._end)  # at its end it would be called again and again
+            return
+        with contextlib.suppress(BrokenPipeError):  # nobody reads on, and it goes on
+            sys.stdout.buffer.write(some)
+            sys.stdout.buffer.flush()
+        *lines, half = (self._half + some).split(b"\n")
+        self._half = half[-_BLOCK:]
+        self._log.read(line.decode(errors="replace") for line in lines)
 
 
 def _environment(shared: Path) -> dict[str, str]:
