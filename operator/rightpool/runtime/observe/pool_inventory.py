@@ -18,6 +18,7 @@ from rightpool.api.spot_use import SpotUse
 from rightpool.api.value_object import value_object
 from rightpool.contract import FIELD_MANAGER, LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import Catalog
+from rightpool.hardware.clouds import is_spot
 from rightpool.hardware.devices import with_devices
 from rightpool.hardware.discovery import DiscoveredPool, Discovery, discover
 from rightpool.hardware.inventory import Inventory, build_pools
@@ -53,6 +54,8 @@ class PoolInventory:
     """What the API server says, where pods may not be listed."""
     nodes: Sequence[NodeFacts] = field(repr=False, compare=False)
     """Those that it was made from, with their devices."""
+    spot: frozenset[str] = field(repr=False, compare=False)
+    """Names of the nodes that are spot capacity."""
     made_from: tuple[object, ...] = field(repr=False, compare=False)
     """All that it was made from, but for the catalog."""
 
@@ -122,6 +125,7 @@ def take_inventory(
         usage.whole,
         usage.refused,
         nodes,
+        frozenset(node.name for node in nodes if is_spot(node.labels)),
         made_from,
     )
 

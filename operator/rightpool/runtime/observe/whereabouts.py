@@ -8,7 +8,6 @@ from math import inf
 from rightpool.api.altered import altered
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import CapacityType, Placement
-from rightpool.hardware.clouds import is_spot
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.job import Job
@@ -48,8 +47,7 @@ def found_at(
     if not pools or not job.spec.seen or about.size is None:
         return altered(job, observed=job.observed._replace(adopted=seen))
     pool = inventory.inventory.pools[pools.pop()]
-    names = {pod.node for pod in alive}
-    spot = any(is_spot(node.labels) for node in inventory.nodes if node.name in names)
+    spot = any(pod.node in inventory.spot for pod in alive)
     capacity = CapacityType.SPOT if spot else CapacityType.ON_DEMAND
     seen = altered(seen, placement=Placement(pool.name, *about.size, capacity), chip=pool.accelerator.key)
     return altered(job.released(pool.name, shaped), observed=job.observed._replace(adopted=seen))
