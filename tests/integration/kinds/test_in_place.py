@@ -94,7 +94,15 @@ class Mine:
     """An object of somebody's, with two pods in a pool."""
 
     def __init__(
-        self, site: Site, field: str, spec: Body, runs: Body | None = None, pool: str = A100, **labels: str
+        self,
+        site: Site,
+        field: str,
+        spec: Body,
+        runs: Body | None = None,
+        pool: str = A100,
+        *,
+        pods: int = 2,
+        **labels: str,
     ) -> None:
         """runs: the runtime that a TrainJob names."""
         self.tenant: Tenant = site.tenant
@@ -104,7 +112,7 @@ class Mine:
             self.tenant.client.create(RUNTIMES, {"metadata": about, "spec": runs})
         body = {"metadata": {**about, "labels": labels}, "spec": spec}
         eventually(lambda: self.accepted(body), "Trainer knows its runtime")
-        eventually(lambda: self.runs_on(pool), "it runs")
+        eventually(lambda: self.runs_on(pool, pods), "it runs")
         self.before = self.body
 
     def accepted(self, body: Body) -> bool:
@@ -230,6 +238,27 @@ def test_it_gets_another_size_where_it_is(site: Site, mine: Callable[..., Mine])
     one.tenant.client.delete(PROFILED_JOBS, "llm", one.tenant.namespace)
     eventually(lambda: LABEL_REVISION in (one.body["metadata"].get("annotations") or {}), "it is let go")
     assert one.runs_on(A10G, pods=3), "and runs on as it is"
+
+
+@pytest.mark.usefixtures("leader_worker_set")
+def test_all_groups_move_at_once_and_stay_as_many(site: Site) -> None:
+    spec = specs("200ms", 1)["leaderWorkerSet"]
+    one = Mine(site, "leaderWorkerSet", {**spec, "replicas": 2}, pods=4)
+    site.operate()
+    one.adopt()
+    one.send(A10G)
+    seen = set()
+
+    def moved() -> bool:
+        pools = {(pod["spec"].get("nodeSelector") or {}).get(NODE_LABEL) for pod in one.pods()}
+        seen.add(frozenset(pools))
+        return one.runs_on(A10G, pods=4) and one.placed(A10G, 2)
+
+    eventually(moved, "it has moved", longest=0.1)
+    assert frozenset({A100, A10G}) not in seen, "the groups of a job may write to one checkpoint"
+    body = one.body
+    assert (body["spec"]["replicas"], body["spec"]["leaderWorkerTemplate"]["size"]) == (2, 2)
+    assert body["metadata"]["uid"] == one.before["metadata"]["uid"] and not is_held(body)
 
 
 def test_what_does_not_start_there_comes_back_as_it_was(
