@@ -221,17 +221,17 @@ class Campaign:
 
     def _pods_not_ready(self, about: str) -> list[str]:
         """What Kubernetes says of a job's pods that are not ready: when the report is read the cluster is gone."""
-        namespace, _, name = about.partition("/")
         found = []
         try:
             nodes = {node["metadata"]["name"] for node in self.context.client.list_all(NODES)}
-            for pod in self.context.client.list_all(PODS, namespace, labels=f"{LABEL_JOB}={name}"):
+            slot = next(slot for slot in self.context.slots if str(slot) == about)
+            for pod in self.context.pods(slot):
                 conditions = {c["type"]: c for c in pod["status"].get("conditions") or ()}
                 if conditions.get("Ready", {}).get("status") == "True":
                     continue
                 node = pod["spec"].get("nodeName")
                 where = "no node" if node is None else node if node in nodes else f"{node}, which is gone"
-                states = [f"{c['type']} {c['status']} {c.get('reason', '')}" for c in conditions.values()]
+                states = [f"{c['type']} {c['status']} {c.get('message', '')}" for c in conditions.values()]
                 ends = pod["metadata"].get("deletionTimestamp")
                 phase = f"{pod['status'].get('phase')}{f', deleted at {ends}' if ends else ''}"
                 found.append(f"pod {pod['metadata']['name']} on {where}: {phase} ({', '.join(states)})")

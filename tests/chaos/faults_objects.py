@@ -79,7 +79,7 @@ def set_back(context: FaultContext) -> None:
 def resized(context: FaultContext) -> None:
     """Its user gives it another size, while it runs or while it is moved."""
     body = context.object(context.pick(adopted=True))
-    pods = context.rng.randint(1, 3)
+    pods = context.choose([size for size in (1, 2, 3) if size != body["spec"]["parallelism"]])
     body["spec"] |= {"parallelism": pods, "completions": pods}
     context.checker.objects.wrote(_replaced(context, body))
 

@@ -390,7 +390,12 @@ def test_a_write_of_what_was_read_is_no_edit(fault: Callable[[Any], None], lost:
     feed, moved = adopting(Feed()), own(5, note=dict.fromkeys(SIZES, 1))
     client = SimpleNamespace(replace=lambda resource, body: body)
     context = SimpleNamespace(
-        pick=lambda adopted: "own", object=lambda slot: moved, client=client, checker=feed.checker, rng=random.Random(0)
+        pick=lambda adopted: "own",
+        choose=lambda sizes: sizes[-1],
+        object=lambda slot: moved,
+        client=client,
+        checker=feed.checker,
+        rng=random.Random(0),
     )
     fault(context)
     feed(JOBS, own())
