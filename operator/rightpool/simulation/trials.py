@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -95,9 +94,7 @@ class SimulatedTrials:
                 trial.over, trial.rates = True, []
                 self.broken_off += 1
         may = {key: self.longest for key in fleet.jobs if key not in self.under_way}
-        held = Counter[str]()
-        for trial in self.under_way.values():
-            held[trial.child.placement.pool] += trial.child.placement.chips
+        held = [trial.child.placement for trial in self.under_way.values()]
         self.last = trials(fleet, assessments, may, held, self.last)
         for key, offer in self.last.begin.items():
             child = SimulatedChild(0, offer.placement, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
@@ -73,10 +73,8 @@ def planned_trials(fleet: Fleet, assessments: Mapping[JobKey, Assessment], previ
         return None
     under_way = {key: job.state.trial for key, job in asking.items() if job.state.trial is not None}
     awaited = awaited_pools(fleet, assessments) if under_way else frozenset()
-    held = Counter[str]()
-    for job in fleet.jobs.values():
-        if job.on_trial and job.state.revision is not None:
-            held[job.state.revision.placement.pool] += job.state.revision.placement.chips
+    revisions = [job.state.revision for job in fleet.jobs.values() if job.on_trial]
+    held = [revision.placement for revision in revisions if revision is not None]
     longest = {key: seconds for key, job in asking.items() if (seconds := trial_seconds(job)) is not None}
     found = trials(fleet, assessments, longest, held, previous, requests, left=_left_today(fleet))
     return replace(found, ends=frozenset(key for key, run in under_way.items() if run.placement.pool in awaited))
@@ -86,13 +84,13 @@ def trials(
     fleet: Fleet,
     assessments: Mapping[JobKey, Assessment],
     longest: Mapping[JobKey, float],
-    held: Mapping[str, int],
+    held: Iterable[Placement],
     previous: Trials | None = None,
     requests: Mapping[JobKey, TrialRequest] = MappingProxyType({}),
     left: float = math.inf,
 ) -> Trials:
     """The trials of a cycle. longest: seconds that may be measured, of each job that lets its program be tried and has
-    no trial; held: chips of each pool that trials have; previous: of the last cycle, with the same `longest`;
+    no trial; held: where trials are; previous: of the last cycle, with the same `longest`;
     requests: what users ask for, which comes first and takes any free chips; left: dollars
     that those that begin may cost."""
     known = {} if previous is None else previous.offered
@@ -130,7 +128,7 @@ def _begun(
     fleet: Fleet,
     assessments: Mapping[JobKey, Assessment],
     ranked: Sequence[tuple[bool, float, JobKey, TrialOffer]],
-    held: Mapping[str, int],
+    held: Iterable[Placement],
     left: float,
 ) -> dict[JobKey, TrialOffer]:
     """Those that find chips, in this order: whether nobody asks for it, what it does not gain, whose it is."""
@@ -140,10 +138,13 @@ def _begun(
         decision = assessment.decision
         if decision.target is not None and (decision.action is Action.START or decision.action in MIGRATING_ACTIONS):
             room.take(fleet.jobs[key], decision.target)
-    taken, found = dict(held), dict[JobKey, TrialOffer]()
+    before = Counter[str]()
+    for place in held:
+        before[place.pool] += place.chips
+    taken, found = before.copy(), dict[JobKey, TrialOffer]()
     for unasked, _, key, offer in ranked:
-        place, used = offer.placement, taken.get(offer.placement.pool, 0)
-        allowed = SHARE_OF_FREE * (fleet.pools[place.pool].free + held.get(place.pool, 0))
+        place, used = offer.placement, taken[offer.placement.pool]
+        allowed = SHARE_OF_FREE * (fleet.pools[place.pool].free + before[place.pool])
         if key in found or place.pool in awaited or (unasked and used + place.chips > allowed):
             continue
         beside = _beside(fleet.jobs[key])
