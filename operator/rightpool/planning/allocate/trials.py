@@ -24,7 +24,8 @@ from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS
 from rightpool.planning.offers.evaluated import MeasuredJob
 from rightpool.planning.offers.trial import TrialOffer, trial_offers
-from rightpool.planning.offers.trial_asked import answers, no_chips, no_dollars
+from rightpool.planning.offers.trial_asked import answers
+from rightpool.planning.offers.trial_asked_texts import beyond_dollars_of_all, no_chips
 from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying, affordable, chip_cost, trial_seconds
 
 SHARE_OF_FREE: Final = 0.25
@@ -111,9 +112,8 @@ def trials(
         if isinstance(answer, str):
             refused[key] = answer
         else:
-            least = min(answer, key=chip_cost)
-            asked[key] = answer
-            refused[key] = no_dollars(least, left) if chip_cost(least) > left else no_chips(answer[0])
+            asked[key], least = answer, min(map(chip_cost, answer))
+            refused[key] = beyond_dollars_of_all(least, left) if least > left else no_chips(answer[0].placement)
     ranked = [
         (key not in asked, -offer.gain, key, offer)
         for key, offers in ({key: offers for key, (_, offers) in offered.items()} | asked).items()
