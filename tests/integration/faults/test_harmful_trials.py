@@ -71,7 +71,8 @@ HARMS: Final = {
     ),
     "fills": Harm(
         f"with open('/ckpt/more', 'wb') as file:\n    for _ in range(32): file.write(bytes(4 << 20))\n{_STAY}",
-        r"ephemeral|was not measured",  # the kubelet looks at volumes once a minute
+        # The kubelet looks at volumes once a minute; what it has evicted may be seen to end first.
+        r"ephemeral|exited with 137|was not measured",
         "Scratch",
     ),
     "done": Harm("sys.exit(0)", r"ended with 0 before"),
