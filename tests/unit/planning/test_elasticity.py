@@ -41,6 +41,13 @@ def test_without_elasticity_a_job_does_not_start_smaller(mode: str) -> None:
     assert "no 100 pods of 8 chips: set elasticity.minChips, maxChips and batch" in text
 
 
+def test_a_pool_without_chips_asks_for_no_other_size() -> None:
+    empty = replace(SMALL, total=0, free=0, nodes=0, open_nodes=(), shapes={})
+    _, text = decision_and_text(judged(fresh(made=asking(1, 1)), {"a100": empty}))
+    assert "a100 has no chips for a job" in text
+    assert "elasticity" not in text
+
+
 def test_without_elasticity_a_job_waits_for_its_size_and_takes_no_smaller_one() -> None:
     full = replace(BIG, free=4)
     assert judged(fresh(made=asking(8, 1)), {"a100": full}).decision.reason is Reason.WAITING_FOR_CAPACITY

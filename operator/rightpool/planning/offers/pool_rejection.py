@@ -393,6 +393,8 @@ class NoSize(RuledOut):
     """What sizes must be multiples of."""
 
     def text(self) -> str:
+        if not self.reach:
+            return f"{self.pool} has no chips for a job: look at its nodes with rightpool pools"
         if self.parts:
             return (
                 f"{self.pool} gives MIG slices, of which a job gets one: if it can run on one, set elasticity.minChips "
