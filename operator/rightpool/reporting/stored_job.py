@@ -58,8 +58,7 @@ _Kind = TypeVar("_Kind", bound=Record)
 _NO_STATE: Final = JobState()
 # What the operator acts and charges by. Of the rest of a status a part that can't be read is left out.
 _ACTED_ON: Final = frozenset(
-    {"conditions", "placement", "cost", "progress", "interruption", "migration", "pause", "rescue", "moves"}
-    | {"ledgerCount", "lastMoveAt"}
+    {"conditions", "placement", "adopted", "cost", "migration", "pause", "rescue", "moves", "ledgerCount", "lastMoveAt"}
 )
 # Characters: an id, with a pool's name and its chips. An annotation may have a quarter of a megabyte.
 _LONGEST_APPROVAL: Final = 512

@@ -114,6 +114,7 @@ ENTRY = {
         ("placement.revision", {"placement__revision": 2**62}),
         ("placement.revision", {"placement__revision": -1}),
         ("placement.costPerHour", {"placement__costPerHour": "-5"}),
+        ("adopted.remade", {"adopted": {"uid": "u-1", "remade": 3}}),
         ("moves", {"moves": 2**63 - 1}),
         ("ledgerCount", {"ledgerCount": -5}),
         ("migration.phase", {"migration": {**MIGRATION, "phase": "Teleporting"}}),
@@ -155,6 +156,8 @@ def test_a_forged_status_is_no_memory_and_is_kept_as_it_is(field: str, changes: 
         {"history": [{**ENTRY, "finishedAt": "soon"}]},
         {"history": [{**ENTRY, "lostSeconds": "-90"}, {**ENTRY, "outcome": "Unknown"}]},
         {"history": "none", "avoid": 7},
+        {"progress": {"done": "-3"}, "interruption": {"id": "d-1", "startedAt": "soon"}},
+        {"workingMemory": '{"progress": {"done": "-3"}, "interruption": 7, "disruptions": ["never"]}'},
         {"profile": {"chipBusy": "much"}, "history": [{**ENTRY, "predicted": "lots"}]},
     ],
 )
