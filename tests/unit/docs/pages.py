@@ -39,6 +39,13 @@ def headings(path: Path) -> Iterator[Heading]:
             parent = text
 
 
+def marked(path: Path) -> list[tuple[str, str, str]]:
+    """Rows of tables that have an anchor: the heading of level 2 above, the anchor, and the name that it stands for."""
+    sections = re.split(r"^## ", path.read_text(encoding="utf-8"), flags=re.M)[1:]
+    rows = re.compile(r'^\| <a id="([\w-]+)"></a>`(\w+)` \|', re.M)
+    return [(section.partition("\n")[0], *found) for section in sections for found in rows.findall(section)]
+
+
 def blocks(path: Path, language: str) -> list[str]:
     """The blocks of code in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.M | re.S)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .pages import ROOT, headings
+from .pages import ROOT, headings, marked
 
 PAGES = sorted(
     ROOT / name
@@ -40,13 +40,18 @@ def _anchor(text: str) -> str:
     return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
 
 
+def _anchors(path: Path) -> set[str]:
+    """What a link may lead to on a page."""
+    return {_anchor(h.text) for h in headings(path)} | {anchor for _, anchor, _ in marked(path)}
+
+
 def broken(path: Path) -> list[str]:
     """The links of a page that lead nowhere."""
     wrong = []
     for link in _links(path):
         file, _, section = link.partition("#")
         target = (path.parent / file).resolve() if file else path
-        anchors = {_anchor(h.text) for h in headings(target)} if section and target.suffix == ".md" else {section}
+        anchors = _anchors(target) if section and target.suffix == ".md" else {section}
         if target not in KEPT or section not in anchors:
             wrong.append(link)
     return wrong

@@ -11,7 +11,7 @@ import pytest
 from rightpool.api.conditions import ConditionType, PolicyConditionType, PoolConditionType, Reason
 from rightpool.planning.offers.rejection import RejectionReason
 
-from .pages import DOCS, ROOT, headings
+from .pages import DOCS, ROOT, headings, marked
 
 PAGE = DOCS / "troubleshooting.md"
 CONDITIONS = {str(kind) for kind in (*ConditionType, *PolicyConditionType, *PoolConditionType)}
@@ -23,9 +23,19 @@ def test_every_condition_has_a_section() -> None:
 
 
 def test_every_reason_has_one_entry_and_nothing_else_has() -> None:
-    entries = Counter(h.text for h in headings(PAGE) if h.level == 3 and h.parent in CONDITIONS)
+    long = [h.text for h in headings(PAGE) if h.level == 3 and h.parent in CONDITIONS]
+    entries = Counter([*long, *(name for section, _, name in marked(PAGE) if section in CONDITIONS)])
     assert set(entries) == {str(reason) for reason in Reason}
     assert [reason for reason, count in entries.items() if count > 1] == []
+
+
+def test_every_row_has_the_anchor_of_its_reason_and_says_what_to_do() -> None:
+    assert [(anchor, name) for _, anchor, name in marked(PAGE) if anchor != name.lower()] == []
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| <a id=")]
+    assert len(rows) == len(marked(PAGE))
+    assert [
+        row for row in rows if not all(cell.strip() for cell in row.strip("|").split("|")) or row.count("|") != 5
+    ] == []
 
 
 def test_no_entry_is_empty() -> None:
