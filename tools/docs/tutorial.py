@@ -2,8 +2,8 @@
 
 Run `make demo V=1 | tee LOG`, then `python -m tools.docs.tutorial LOG`.
 
-A comment `<!-- demo: NAME -->` stands before each block of code that is replaced. Lines are selected and folded; only
-digests and trailing spaces are changed.
+A comment `<!-- demo: NAME -->` stands before each block of code that is replaced. Lines are selected, cut at their
+first semicolon and folded.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PAGE: Final = ROOT / "docs" / "tutorial.md"
 _BLOCK: Final = re.compile(
     r"(?P<head><!-- demo: (?P<name>[\w-]+) -->\n\n```\w+\n(?:\$ [^\n]*\n(?:\.\.\.\n)?)?).*?(?P<tail>^```$)", re.M | re.S
 )
-_STAGE: Final = re.compile(r"nodes are Ready|compressed|loading the images|installing the chart|operator runs|telling ")
 _LOGGED: Final = r"runs on|waits|is measured|moves|goes back|the |\$ per"
 _ALL_TOLD: Final = re.compile(r"^(\d+) of \1 stories happened.*", re.M)
+_LONG: Final = re.compile(r"; .*")
 _WIDTH: Final = 118
 
 
@@ -38,27 +38,21 @@ def fill(page: str, log: str) -> str:
     return _BLOCK.sub(lambda match: f"{match['head']}{BLOCKS[match['name']](log).rstrip()}\n{match['tail']}", page)
 
 
-def _stage(log: str) -> str:
-    lines = [line for line in log.splitlines() if line.startswith("[") and _STAGE.search(line)]
-    return "\n".join(re.sub(r"sha256:[0-9a-f]+", "sha256:…", line) for line in lines)
-
-
 def _story(job: str, before: str = "(?!)") -> Callable[[str], str]:
-    """The plain lines about a job: its placement, its moves and their results."""
+    """The plain lines about a job: its placement, its moves and their results. What comes after a semicolon is cut."""
     wanted = re.compile(rf"\[ *\d+s\] (?:{job}: (?:{_LOGGED})|{before})")
-    return lambda log: _folded([line for line in log.splitlines() if wanted.match(line)], " " * 8)
+    return lambda log: _folded([_LONG.sub(" …", line) for line in log.splitlines() if wanted.match(line)], " " * 8)
 
 
-def _shown(command: str, since: str = "") -> Callable[[str], str]:
-    """The output of a command at the end of the run, from the line that begins with `since`."""
+def _shown(command: str) -> Callable[[str], str]:
+    """The output of a command at the end of the run."""
 
     def output(log: str) -> str:
         after = log.partition(f"\n$ {command}\n")[2]
         lines = re.split(r"^(?:\$ |=== |\d+ of \d+ stories)", after, maxsplit=1, flags=re.M)[0].strip("\n").splitlines()
         if not lines:
             raise Incomplete(f"the log does not show {command}")
-        first = next((i for i, line in enumerate(lines) if line.startswith(since)), 0)
-        return _folded(lines[first:], " " * 4)
+        return _folded(lines, " " * 4)
 
     return output
 
@@ -78,19 +72,13 @@ def _parts(line: str, indent: str) -> list[str]:
 
 
 BLOCKS: Final[dict[str, Callable[[str], str]]] = {
-    "stage": _stage,
     "pools": _shown("rightpool pools"),
     "scaling": _story("scaling", "ablation: (?:runs on|waits)"),
-    "scaling-job": _shown("kubectl get pj scaling -o wide"),
     "resnet50": _story("resnet50"),
-    "resnet50-explained": _shown("rightpool explain resnet50", "History"),
     "language-model": _story("language-model"),
-    "bert": _story("bert", r"bert: (?:a JobSet|\$|  )"),
+    "bert": _story("bert", r"bert: (?:a JobSet|\$ (?:kubectl (?:label|delete)|rightpool))"),
     "ranker": _story("ranker", r"ranker: \d"),
     "rollback": _story("rollback", "the A10G pool"),
-    "rollback-explained": _shown("rightpool explain rollback", "Could be"),
-    "jobs": _shown("kubectl get pj -A -o wide"),
-    "end": lambda log: str(_ALL_TOLD.search(log)[0]),  # type: ignore[index]  # checked by `fill`
 }
 
 

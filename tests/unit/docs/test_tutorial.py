@@ -9,18 +9,17 @@ import pytest
 from tools.docs import tutorial
 
 LOG = """[   1s] 17 nodes are Ready
-[   2s] an/image:1: 4 MB compressed, sha256:0123456789abcdef
 [  20s] scaling: Placed=True Running: r1 on dev
 [  20s] scaling: runs on 2 chips of dev for $0.1 an hour
 [  21s] scaling: Degraded=False Healthy:
 [  30s] scaling: the move is kept: {long}
-[  31s] resnet50: moves: 4 chips of a10g
+[  31s] resnet50: moves: 4 chips of a10g: 30% less than now; predicted 1715 samples/s
 
-=== Real training ===
+=== Pools ===
 
-$ kubectl get pj scaling -o wide
-NAME      POOL   CHIPS   AGE
-scaling   dev    1       4m
+$ rightpool pools
+POOL   ACCELERATOR   NODES   CHIPS
+dev    CPU           1       2
 
 $ conditions
 Placed True
@@ -34,10 +33,10 @@ def _page(name: str, first: str = "") -> str:
 
 
 def test_a_block_is_replaced_and_nothing_else() -> None:
-    filled = tutorial.fill(_page("stage") + "```text\nold\n```\n", LOG)
+    filled = tutorial.fill(_page("resnet50") + "```text\nold\n```\n", LOG)
     assert filled == (
-        "Before.\n\n<!-- demo: stage -->\n\n```text\n[   1s] 17 nodes are Ready\n"
-        "[   2s] an/image:1: 4 MB compressed, sha256:…\n```\n\nAfter.\n```text\nold\n```\n"
+        "Before.\n\n<!-- demo: resnet50 -->\n\n```text\n"
+        "[  31s] resnet50: moves: 4 chips of a10g: 30% less than now …\n```\n\nAfter.\n```text\nold\n```\n"
     )
     assert tutorial.fill(filled, LOG) == filled
 
@@ -50,16 +49,16 @@ def test_a_story_is_the_wrapped_output_about_its_job() -> None:
 
 
 def test_the_command_stays_above_its_output() -> None:
-    filled = tutorial.fill(_page("scaling-job", "$ kubectl get pj scaling -n research -o wide\n"), LOG)
-    assert "$ kubectl get pj scaling -n research -o wide\nNAME      POOL" in filled
-    assert filled.count("scaling   dev    1       4m\n```\n") == 1
+    filled = tutorial.fill(_page("pools", "$ rightpool pools\n"), LOG)
+    assert "$ rightpool pools\nPOOL   ACCELERATOR" in filled
+    assert filled.count("dev    CPU           1       2\n```\n") == 1
 
 
 def test_only_a_whole_run_will_do() -> None:
     with pytest.raises(tutorial.Incomplete):
-        tutorial.fill(_page("stage"), LOG.replace("4 of 4", "3 of 4"))
+        tutorial.fill(_page("scaling"), LOG.replace("4 of 4", "3 of 4"))
     with pytest.raises(tutorial.Incomplete):
-        tutorial.fill(_page("pools"), LOG)
+        tutorial.fill(_page("pools"), LOG.replace("rightpool pools", "another"))
 
 
 def test_every_mark_of_the_page_is_known_and_filled() -> None:
