@@ -107,6 +107,8 @@ class Reason(StrEnum):
     COUNTERS_RESET = "CountersReset"  # a counter of replicas fell
     EXPORTERS_ALONE = "ExportersAlone"  # chips are measured, and the profiler is not in pods of an adopted object
     DEMAND_RECORD_SHORT = "DemandRecordShort"  # less than a day of a server's requests is recorded
+    NO_REQUESTS = "NoRequests"  # no request came to a server in all that is recorded
+    REQUESTS_FAIL = "RequestsFail"  # a server answers more requests with errors than may be
     LATENCY_UNRESOLVED = "LatencyUnresolved"  # the edges of a server's histogram do not tell whether its limit is kept
     MEANS_ONLY = "MeansOnly"  # a server tells no distribution of its times, and has a limit for a percentile
     BATCHES_UNSEEN = "BatchesUnseen"  # a server does not tell how long its batches take

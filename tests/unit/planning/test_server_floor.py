@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rightpool.api.conditions import Reason
 from rightpool.api.latency import Percentile
 from rightpool.api.migration import Phase
 from rightpool.planning.jobs.job import Job
@@ -22,6 +23,7 @@ from rightpool.planning.offers.servers.recorded import (
     week_picture,
     with_servable,
 )
+from rightpool.planning.work.registry import work_of
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.server import LoadLine
 from rightpool.profiles.demand import DAY, SLOT
@@ -86,6 +88,17 @@ def test_too_short_a_record_gives_as_many_as_its_user_wants_at_least() -> None:
     assert replicas(targeted(replace(KNOWN, peak=None, recorded=600.0, servable=None), now=5)) == 2
 
 
+def test_hours_of_which_nothing_is_known_give_none_up() -> None:
+    """As where the page of its metrics is gone for hours."""
+    assert replicas(targeted(replace(KNOWN, peak=None), now=5)) == 5
+
+
+def test_where_nobody_asks_its_users_least_answers() -> None:
+    silent = targeted(replace(KNOWN, peak=0.0, week="▁▁", line=None, servable=None), now=5)
+    assert replicas(silent) == 2
+    assert work_of(silent.spec).unplanned(silent) is Reason.NO_REQUESTS
+
+
 def test_none_is_given_up_that_would_hardly_be_spared() -> None:
     assert replicas(targeted(replace(KNOWN, peak=899.0), now=4)) == 4, "three would take 900 at most"
     assert replicas(targeted(replace(KNOWN, peak=850.0), now=4)) == 3
@@ -126,6 +139,17 @@ def test_the_floor_goes_down_an_hour_after_it_might() -> None:
     counts = week()
     counts[-2 * HOURLY - 1] = 9000.0
     assert floor_now(counts) == 100.0
+
+
+def test_a_gap_is_no_quiet_time() -> None:
+    counts = week()
+    counts[-3 * HOURLY :] = math.nan
+    assert floor_now(counts) == 100.0, "other days know these hours"
+    day = counts[-DAY // 2 :]
+    assert floor_now(day) is None
+    found = recorded_sizing(day, POINTS, P99, "a100/2", NOW)
+    assert (found.peak, found.silent) == (None, False)
+    assert recorded_sizing(week(0.0), None, P99, "a100/2", NOW).silent
 
 
 def test_the_record_and_the_line_tell_what_a_replica_can_take() -> None:

@@ -345,3 +345,43 @@ def test_a_replica_that_starts_anew_while_held_is_no_reason_to_go_back() -> None
     two = seen(two, 2, sides=sides(GOOD, SAME))
     assert phase(two) is Phase.HOLDING
     assert phase(seen(two, 1, now=NOW + LONGEST_SURGE_SECONDS + 60.0, sides=())) is Phase.HOLDING
+
+
+def scaled(job: Job, least: int) -> Job:
+    """As an autoscaler writes it through the scale subresource, which is no edit of the program."""
+    workload = job.spec.workload.server
+    assert workload is not None
+    server_now = workload.model_copy(update={"scale": workload.scale.model_copy(update={"min": least})})
+    made = job.spec.model_copy(update={"workload": job.spec.workload.model_copy(update={"server": server_now})})
+    return replace(job, spec=made, generation=job.generation + 1)
+
+
+def test_ten_times_the_demand_while_requests_are_shared_gets_its_replicas() -> None:
+    """Of what is left, since the new side is still to be judged; and at the end of the new one, too."""
+    job = seen(scaled(sharing(), 10), 1)
+    assert (phase(job), requests_to(job), wanted(job)) == (Phase.SHARING, (1, 2), {1: 10, 2: 1})
+    fewer = seen(scaled(job, 1), 1)
+    assert wanted(fewer) == {1: 10, 2: 1}, "none is given up while a move goes on"
+    migration = fewer.state.migration
+    assert migration is not None and migration.source == fewer.state.revision
+    job = seen(fewer, 1, now=NOW + 60, sides=sides(GOOD, SAME))
+    while phase(job) is Phase.SHARING and (migration := job.state.migration) is not None:
+        since = migration.phase_since + 15.0
+        good, same = window(1000, 1, at=since), window(1000, 2, at=since)
+        job = seen(job, migration.up, now=since + 45.0, sides=sides(good, same))
+    assert (phase(job), requests_to(job), wanted(job)) == (Phase.HOLDING, (2,), {1: 10, 2: 10})
+
+
+def test_an_edit_comes_up_with_as_many_as_are_wanted_by_then() -> None:
+    job = seen(scaled(step(moving(new=2, old=2, action=Action.UPDATE)), 5), 2)
+    assert (phase(job), wanted(job)) == (Phase.SURGING, {1: 5, 2: 5})
+    there = seen(job, 5)
+    assert there.state.migration is None and wanted(there) == {2: 5}
+
+
+def test_an_edit_that_has_not_started_keeps_no_replicas_from_what_answers() -> None:
+    job = seen(step(moving(new=2, old=2, action=Action.UPDATE)), 0, now=NOW + LONGEST_SURGE_SECONDS + 1.0)
+    assert job.state.migration is not None and job.state.migration.given_up
+    for least in (5, 1):
+        job = seen(scaled(job, least), 0, now=NOW + LONGEST_SURGE_SECONDS + 9.0)
+        assert wanted(job) == {1: least}

@@ -137,11 +137,46 @@ def test_edges_around_the_limit_leave_it_open() -> None:
     job = answering(late=late(0.004, 0.05))
     expected = (
         "LatencyUnresolved",
-        "whether requests take over 80 ms is not seen: its histogram has edges at 50 ms and 100 ms around it; set one "
-        "of them as the target, or add an edge",
+        "80 ms for requests is between the edges 50 ms and 100 ms of its histogram: set an edge as the target, or name "
+        "a proxy's series by dialect Histogram",
     )
     assert statement_text(profiled(job, CONTEXT)) == ("True", *expected)
     assert statement_text(targets_met(job, CONTEXT)) == ("Unknown", *expected)
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "where"),
+    [
+        (None, 0.5, "below the first edge 500 ms of its histogram"),
+        (0.05, None, "above the last edge 50 ms of its histogram"),
+        (None, None, "unseen, without edges of its histogram"),
+    ],
+)
+def test_a_limit_outside_the_edges_is_unseen(below: float | None, above: float | None, where: str) -> None:
+    job = answering(late=late(0.0, 1.0, below, above))
+    status, reason, text = statement_text(targets_met(job, CONTEXT))
+    assert (status, reason) == ("Unknown", "LatencyUnresolved")
+    assert text.startswith(f"80 ms for requests is {where}: ")
+
+
+def test_a_ready_replica_that_answers_with_errors() -> None:
+    assert statement_text(profiled(answering(error_ratio=0.5), CONTEXT)) == (
+        "True",
+        "RequestsFail",
+        "its ready replicas answer 50% of 900 requests/s with an error, and 0.1% may be: look at its log, or take its "
+        "last edit back",
+    )
+    assert statement_text(profiled(answering(error_ratio=0.0005), CONTEXT))[1] == "Measured"
+
+
+def test_a_server_that_nobody_asks() -> None:
+    silent = replace(KNOWN, peak=0.0, week="▁▁·▁", line=None, servable=None)
+    job = answering(silent, late=None, mean_seconds=None, p99=None, requests_per_second=0.0)
+    assert statement_text(profiled(job, CONTEXT)) == (
+        "True",
+        "NoRequests",
+        "no request came in the 7.0 days on record: it has replicas.min, and nothing moves it",
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,13 @@ from typing import Final
 
 from rightpool.api.latency import Percentile
 from rightpool.api.status import PlaceSize
+from rightpool.api.units import HOUR
 from rightpool.prediction.server import LoadLine
 
+SHORTEST: Final = HOUR
+"""Seconds of demand without which nothing is sized."""
+BARS: Final = "▁▂▃▄▅▆▇█"
+"""Of a week's picture; the last one is its peak."""
 SURE_TO_HOLD: Final = 0.9
 """Probability with which the limit must be kept."""
 FEWER: Final = 0.95
@@ -42,7 +47,7 @@ class Sizing:
     """Seconds of the last week in which requests were counted."""
     peak: float | None
     """Requests a second that the replicas are for: the most of any 15 s within an hour of this time of day, of the last
-    week. None where too little is recorded."""
+    week. None where too little is recorded, or nothing of these hours."""
     week: str = ""
     """The peaks of each three hours of the record, the oldest first, as a row of bars; a dot where nothing is known."""
     line: LoadLine | None = None
@@ -55,6 +60,11 @@ class Sizing:
     def at(self, pool: str) -> PlaceSize | None:
         """In one pool; None where that is not known."""
         return next((one for one in self.places if one.pool == pool), None)
+
+    @property
+    def silent(self) -> bool:
+        """Whether no request came in all that is recorded."""
+        return self.recorded >= SHORTEST and bool(self.week) and BARS[-1] not in self.week
 
     @property
     def too_slow(self) -> bool:
@@ -71,6 +81,8 @@ class Sizing:
     def needed(self, now: int) -> int | None:
         """Replicas, whatever is allowed; as many as there are now where fewer would hardly do. None where nothing
         tells."""
+        if self.silent:
+            return 1
         if self.peak is None or self.rate is None:
             return None
         needed = max(math.ceil(self.peak / self.rate), 1)

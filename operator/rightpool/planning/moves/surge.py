@@ -38,7 +38,7 @@ from rightpool.planning.moves.setback import MetricsUnread, NotRunning, StoppedA
 from rightpool.planning.moves.shares import first_share, next_share
 from rightpool.planning.moves.traffic_texts import traffic_text
 from rightpool.planning.offers.targets.registry import yardstick_of
-from rightpool.planning.work.server import HELD_WINDOWS, pods_at
+from rightpool.planning.work.server import HELD_WINDOWS
 from rightpool.profiles.loads import batch_of
 from rightpool.profiles.served import RequestCounter, ServedWindow
 
@@ -77,11 +77,11 @@ class Surge(Handover):
             text = StoppedAnswering(state.failure or state.why_not_running).text()
             return _back(job, migration, Reason.ERRORS_ROSE, text, now)
         if migration.phase is Phase.HOLDING:
-            return _judging(job, _grown(job, migration), now)  # a replica that starts anew is no reason to go back
+            return _judging(job, migration, now)  # a replica that starts anew is no reason to go back
         if not there:
             return _waiting(job, migration, now)
         if migration.phase is Phase.SHARING:
-            return _judging(job, _grown(job, migration), now)
+            return _judging(job, migration, now)
         migration = replace(migration, target=replace(migration.target, since=now), running_at=now)
         return with_phase(job, migration, Phase.SHARING, now) if judges else _arrived(job, migration, now)
 
@@ -130,13 +130,6 @@ def _waiting(job: Job, migration: Migration, now: float) -> Job:
     seconds = avoid_seconds(job, migration)
     job = with_avoided(job, target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id, seconds=seconds)
     return end_migration(job, replace(migration, message=text), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
-
-
-def _grown(job: Job, migration: Migration) -> Migration:
-    """With as many replicas at the target as its peak takes by now, if these are more than were planned."""
-    here = migration.target.placement
-    wanted = pods_at(job, here.pool, here.replicas) if migration.promises else here.replicas
-    return migration if wanted <= here.replicas else replace(migration, target=migration.target.with_replicas(wanted))
 
 
 def _batches(job: Job, migration: Migration) -> BatchTimes | None:

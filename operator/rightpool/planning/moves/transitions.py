@@ -19,7 +19,6 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.policy import PlacementPolicySpec
-from rightpool.api.revision import Revision
 from rightpool.api.variation import Variation
 from rightpool.planning.books.accounting import accounted, finished
 from rightpool.planning.jobs.contradiction import contradiction
@@ -34,6 +33,7 @@ from rightpool.planning.moves.overruled import with_users_word
 from rightpool.planning.moves.pauses import with_pause
 from rightpool.planning.moves.release import with_way_home
 from rightpool.planning.moves.rescues import with_rescue
+from rightpool.planning.moves.resizing import with_size
 from rightpool.planning.moves.setback import FailedWhenSaving
 from rightpool.planning.moves.trace import abandoned, with_trace
 from rightpool.planning.moves.trying import with_trial, without_trial
@@ -41,7 +41,6 @@ from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.readiness import COMPLETED
 from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying
 from rightpool.planning.work.registry import work_of
-from rightpool.planning.work.server import pods_at
 from rightpool.profiles.steadiness import worth_keeping
 
 if TYPE_CHECKING:
@@ -97,10 +96,10 @@ def _advanced(
     if ended is not None:
         return ended
     job = with_trial(with_trace(with_rescue(job, now), now), trying, policy, now)
-    migration = job.state.migration
-    sized = _sized(job, now) if migration is None or migration.phase is Phase.PLANNED else job
+    sized = with_size(job, now)
     if sized is not job:
         return sized
+    migration = job.state.migration
     if migration is not None:
         return _step(job, migration, assessment, policy, now)
     job = with_size_measured(_running(with_pause(job, now), now))
@@ -163,31 +162,6 @@ def _running(job: Job, now: float) -> Job:
     if not job.revision(revision.revision).all_running(revision.placement.replicas):
         return job
     return job.with_state(replace(job.state, revision=replace(revision, since=now)))
-
-
-def _sized(job: Job, now: float) -> Job:
-    """The job with as many pods as its work wants now, of a kind whose number changes without a new Revision; and where
-    it is to go, as long as that has not begun."""
-    ref, pods, migration = job.state.revision, work_of(job.spec).size(job, now), job.state.migration
-    if ref is None or pods is None:
-        return job
-    here = _asked(ref.with_replicas(pods), job)
-    if migration is not None and migration.promises:
-        there = migration.target
-        there = _asked(there.with_replicas(pods_at(job, there.placement.pool, there.placement.replicas)), job)
-        if (here, there) != (migration.source, migration.target):
-            migration = replace(migration, source=here, target=there)
-    if here == ref and migration is job.state.migration:
-        return job
-    return job.with_state(replace(job.state, revision=here, migration=migration))
-
-
-def _asked(ref: Revision, job: Job) -> Revision:
-    replicas = job.spec.workload.replicas
-    chips = ref.placement.chips_per_replica * replicas
-    if ref.requested == (chips, replicas):
-        return ref
-    return replace(ref, requested_chips=chips, requested_replicas=replicas)
 
 
 def _allowed(job: Job, assessment: Assessment) -> Job:

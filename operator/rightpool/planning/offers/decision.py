@@ -67,6 +67,7 @@ REASONS: Final = {
             Reason.SERVER_STAYS,
             Reason.DEMAND_RECORD_SHORT,
             Reason.BATCHES_UNSEEN,
+            Reason.NO_REQUESTS,
             Reason.PRICE_UNKNOWN,
             # Under way
             Reason.MOVING,

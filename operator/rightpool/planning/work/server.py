@@ -12,6 +12,7 @@ from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.variation import Variation
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
+from rightpool.planning.jobs.sizing import SHORTEST
 from rightpool.planning.judge.series import RateSeries
 from rightpool.planning.work.work import Activity, Extent, Work
 from rightpool.profiles.profile import Profile
@@ -45,8 +46,8 @@ class Answering(Work):
             return job.spec.workload.replicas
         here = ref.placement.replicas
         needed = None if sizing is None else sizing.needed(here)
-        if needed is None and sizing is not None and sizing.peak is None:
-            needed = server.scale.min  # too little is recorded
+        if needed is None and sizing is not None and sizing.recorded < SHORTEST:
+            needed = server.scale.min
         return min(max(here if needed is None else needed, server.scale.min), server.scale.most)
 
     def unplanned(self, job: Job) -> Reason | None:
@@ -54,6 +55,8 @@ class Answering(Work):
         server, sizing = job.spec.workload.server, job.observed.sizing
         if server is None or server.metrics is None or job.spec.targets.latency is None:
             return Reason.SERVER_STAYS
+        if sizing is not None and sizing.silent:
+            return Reason.NO_REQUESTS
         if sizing is not None and sizing.peak is not None and sizing.line is None and not sizing.places:
             return Reason.BATCHES_UNSEEN
         ref = job.state.revision

@@ -10,10 +10,10 @@ from rightpool.api.server import ServerWorkload
 from rightpool.api.units import DAY
 from rightpool.api.wording import how_many, moment, number, sentence, share, span
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.jobs.sizing import Sizing
+from rightpool.planning.jobs.sizing import SHORTEST, Sizing
 from rightpool.planning.jobs.time_limits import time_limits
+from rightpool.planning.moves.surge import FAILING
 from rightpool.planning.offers.servers.refusal import LatencyNotHeld, TooSlowAlone
-from rightpool.planning.offers.servers.sizing import SHORTEST
 from rightpool.profiles.answers import Answers, Late, PageProblem
 from rightpool.profiles.served import RequestTime
 from rightpool.reporting.conditions.context import Statement
@@ -50,7 +50,11 @@ def served(job: Job, server: ServerWorkload) -> Statement:
         return Statement("False", reason, f"{text}: see workload.server.metrics")
     if answers.requests_per_second is None:
         return Statement("False", Reason.PARTIAL_TELEMETRY, "the server's metrics have no number of requests")
-    return _wanting(job, answers) or Statement("True", Reason.MEASURED, partial(answers_text, answers))
+    return (
+        _failing(answers)
+        or _wanting(job, answers)
+        or Statement("True", Reason.MEASURED, partial(answers_text, answers))
+    )
 
 
 def latency_met(job: Job) -> Statement | None:
@@ -78,6 +82,19 @@ def size_text(job: Job) -> str:
     )
 
 
+def _failing(answers: Answers) -> Statement | None:
+    """Where more requests are answered with errors than may be: being ready says nothing of that."""
+    if answers.error_ratio is None or answers.error_ratio <= FAILING:
+        return None
+    return Statement("True", Reason.REQUESTS_FAIL, partial(_failing_text, answers))
+
+
+def _failing_text(answers: Answers) -> str:
+    many = f"{share(answers.error_ratio or 0.0)} of {number(answers.requests_per_second or 0.0)} requests/s"
+    text = f"its ready replicas answer {many} with an error, and {share(FAILING)} may be"
+    return sentence(text, remedy="look at its log, or take its last edit back")
+
+
 def _wanting(job: Job, answers: Answers) -> Statement | None:
     """What is missing to keep a limit, where one is declared."""
     latency, sizing = job.spec.targets.latency, job.observed.sizing
@@ -95,6 +112,9 @@ def _wanting(job: Job, answers: Answers) -> Statement | None:
         least = "replicas.min is kept to" if sizing.recorded < SHORTEST else "sizes are for what these had"
         text = f"{span(sizing.recorded)} of requests are recorded, and a day is needed to know one; {least}"
         return Statement("True", Reason.DEMAND_RECORD_SHORT, text)
+    if sizing.silent:
+        text = f"no request came in the {span(sizing.recorded)} on record: it has replicas.min, and nothing moves it"
+        return Statement("True", Reason.NO_REQUESTS, text)
     if sizing.line is None:
         remedy = "choose the replicas by workload.server.replicas.min"
         return Statement("True", Reason.BATCHES_UNSEEN, f"its metrics do not tell how long its batches take: {remedy}")
@@ -112,11 +132,18 @@ def _unresolved(late: Late, may: float) -> Statement | None:
     """Where the share of late requests is not known well enough to say whether so many are too many."""
     if late.share.exact or not late.share.low <= may < late.share.high:
         return None
-    edges = [moment(edge) for edge in (late.below, late.above) if edge is not None]
-    known = f"its histogram has edges at {' and '.join(edges)} around it" if edges else "its histogram has no edges"
-    text = f"whether {_WHAT[late.time]} take over {moment(late.limit)} is not seen: {known}"
-    remedy = "set one of them as the target, or add an edge" if edges else "add an edge"
-    return Statement("True", Reason.LATENCY_UNRESOLVED, f"{text}; {remedy}")
+    limit, below, above = moment(late.limit), late.below, late.above
+    if below is not None and above is not None:
+        where = f"between the edges {moment(below)} and {moment(above)}"
+    elif above is not None:
+        where = f"below the first edge {moment(above)}"
+    elif below is not None:
+        where = f"above the last edge {moment(below)}"
+    else:
+        where = "unseen, without edges"
+    text = f"{limit} for {_WHAT[late.time]} is {where} of its histogram"
+    remedy = "set an edge as the target, or name a proxy's series by dialect Histogram"
+    return Statement("True", Reason.LATENCY_UNRESOLVED, sentence(text, remedy=remedy))
 
 
 def _remedy(job: Job, time: RequestTime) -> str:

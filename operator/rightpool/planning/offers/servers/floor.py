@@ -48,12 +48,12 @@ def floors(counts: Floats) -> Floats:
     return whole
 
 
-def floor_now(counts: Floats) -> float:
+def floor_now(counts: Floats) -> float | None:
     """The rate that a floor is for right after a record: the peak of its days from two hours before this time to an
-    hour after it. So it goes up at once, and down an hour after it might."""
+    hour after it. So it goes up at once, and down an hour after it might. None where nothing is known of those."""
     age = (len(counts) - 0.5 - np.arange(len(counts))) * SLOT % DAY
-    near = np.nan_to_num(counts[(age <= 2 * HOUR) | (age >= DAY - HOUR)])
-    return float(near.max(initial=0.0)) / SLOT
+    near = counts[((age <= 2 * HOUR) | (age >= DAY - HOUR)) & np.isfinite(counts)]
+    return float(near.max()) / SLOT if len(near) else None
 
 
 def _peaks(counts: Floats) -> Floats:

@@ -10,9 +10,9 @@ import numpy as np
 
 from rightpool.api.latency import Percentile
 from rightpool.api.units import HOUR
-from rightpool.planning.jobs.sizing import Sizing
+from rightpool.planning.jobs.sizing import BARS, SHORTEST, Sizing
 from rightpool.planning.offers.servers.floor import floor_now
-from rightpool.planning.offers.servers.sizing import EXTRAPOLATED, SHORTEST, LatencyTarget, servable
+from rightpool.planning.offers.servers.sizing import EXTRAPOLATED, LatencyTarget, servable
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.server import LoadLine, fit
 from rightpool.profiles.demand import SLOT
@@ -22,7 +22,6 @@ SAME_LINE: Final = 0.05
 """Lines whose full batches are as fast, but for this share, serve the same."""
 
 _BAR: Final = 3 * HOUR
-_BARS: Final = "▁▂▃▄▅▆▇█"
 _ALONE: Final = 1.05  # requests of the fullest batches of a server that takes one at a time
 
 
@@ -44,8 +43,8 @@ def week_picture(counts: Floats, now: float) -> str:
     if not known.any():
         return ""
     highest = max(float(peaks[known].max()), 1e-9)
-    levels = [math.ceil(peak / highest * len(_BARS)) if peak == peak else None for peak in peaks.tolist()]
-    return "".join("·" if level is None else _BARS[max(level, 1) - 1] for level in levels)
+    levels = [math.ceil(peak / highest * len(BARS)) if peak == peak else None for peak in peaks.tolist()]
+    return "".join("·" if level is None else BARS[max(level, 1) - 1] for level in levels)
 
 
 def line_through(points: Points) -> LoadLine:

@@ -12,7 +12,7 @@ import numpy as np
 from rightpool.api.status import PlaceSize
 from rightpool.api.units import HOUR
 from rightpool.api.value_object import value_object
-from rightpool.planning.jobs.sizing import SURE_TO_HOLD, Servable
+from rightpool.planning.jobs.sizing import SHORTEST, SURE_TO_HOLD, Servable
 from rightpool.planning.offers.rejection import RuledOut
 from rightpool.planning.offers.servers.floor import usual_peaks
 from rightpool.planning.offers.servers.refusal import LatencyNotHeld, LoadExtrapolated, TooSlowAlone
@@ -26,8 +26,6 @@ HARDLY: Final = 0.1
 """Probability with which the most that may be servable is."""
 EXTRAPOLATED: Final = 1.5
 """Times the highest load of a replica that was seen: beyond it nothing is promised."""
-SHORTEST: Final = HOUR
-"""Seconds of demand without which nothing is sized."""
 
 MOST_SPARE: Final = 4.0
 """Longer batches are not looked for."""
