@@ -20,10 +20,12 @@ def recommendations(place: Schema, reason: Schema) -> dict[str, Schema]:
 
 def fleet_moves(place: Schema) -> dict[str, Schema]:
     """The same of the whole fleet's."""
-    move = {"namespace": _TEXT, "name": _TEXT, "id": or_null(_TEXT), "from": or_null(place), "to": place}
+    ends = {"namespace": _TEXT, "name": _TEXT, "from": or_null(place), "to": place}
+    move = ends | {"id": or_null(_TEXT)}
     move |= {"potentialSavingsPerHour": or_null(_NUMBER), "totalPerHour": _NUMBER, "needsApproval": {"type": "boolean"}}
     move |= {"after": list_of(object_of(namespace=_TEXT, name=_TEXT))}
     return {
+        "underWay": list_of(object_of(**ends)),
         "waves": list_of(list_of(object_of(**move))),
         "leftOut": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
         "potentialSavingsPerHour": _NUMBER,

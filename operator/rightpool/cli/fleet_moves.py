@@ -5,6 +5,7 @@ With `-o json` or `-o yaml`, one object:
     apiVersion, kind   rightpool.dev/v1alpha1, FleetMoveList
     asOf               time of the request, RFC 3339
     notes              what could not be read, sentences
+    underWay           moves that are being made, each {namespace, name, from, to}
     waves              the first that can be made first, each a list of {namespace, name, id, from, to,
                        potentialSavingsPerHour, totalPerHour, needsApproval, after}. id is what an approval names, null
                        where the move needs none; from is null of a job that starts; potentialSavingsPerHour is what the
@@ -48,6 +49,8 @@ _COLUMNS: Final = (
     Column("AFTER", drop=1),
     Column("APPROVAL"),
 )
+_NOTHING_PLANNED: Final = "the plan moves nothing: every job is where it should be, is held, or is not measured yet"
+_NOTHING_MORE: Final = "the plan moves nothing else"
 
 
 @value_object
@@ -72,6 +75,8 @@ class FleetMoves:
 
     moves: tuple[FleetMove, ...]
     """The first wave first, in it by name."""
+    under_way: tuple[PlannedMove, ...]
+    """What is being done already, by name."""
     notes: tuple[str, ...]
     """What could not be read, as sentences."""
     left_out: Mapping[str, int]
@@ -96,7 +101,7 @@ def fleet_moves(view: ClusterView, now: float) -> FleetMoves:
             approval = ids.get(planned.key) if asks else None
             moves.append(FleetMove(planned, number, _saved(planned), approval, approval == job.approved is not None))
     left_out = Counter(found.held[key].value for key in sorted(ids) if key in found.held)
-    return FleetMoves(tuple(moves), (*view.notes, *notes), left_out)
+    return FleetMoves(tuple(moves), found.under_way, (*view.notes, *notes), left_out)
 
 
 def _asks(job: Job, mode: AdaptationMode) -> bool:
@@ -124,10 +129,8 @@ def moves_document(found: FleetMoves, now: float, notes: Collection[str] = ()) -
             rows.append([])
         rows[-1].append(
             {
-                **planned.key._asdict(),
+                **_ends(planned),
                 "id": move.approval,
-                "from": None if planned.source is None else place_document(planned.source.placement),
-                "to": place_document(planned.target.placement),
                 "potentialSavingsPerHour": move.saved,
                 "totalPerHour": total,
                 "needsApproval": move.approval is not None and not move.approved,
@@ -137,21 +140,27 @@ def moves_document(found: FleetMoves, now: float, notes: Collection[str] = ()) -
     return {
         **document_head("FleetMoveList", now),
         "notes": [*found.notes, *notes],
+        "underWay": [_ends(move) for move in found.under_way],
         "waves": rows,
         "leftOut": dict(found.left_out),
         "potentialSavingsPerHour": sums[-1] if sums else 0.0,
     }
 
 
+def _ends(move: PlannedMove) -> dict[str, Any]:
+    source = None if move.source is None else place_document(move.source.placement)
+    return {**move.key._asdict(), "from": source, "to": place_document(move.target.placement)}
+
+
 def print_moves(page: Page, found: FleetMoves) -> None:
     """The table, its sum, and how to have a wave carried out."""
-    if not found.moves:
-        page.line("the plan moves nothing: every job is where it should be, is held, or is not measured yet")
-    else:
-        sums = _sums(found)
-        page.table(_COLUMNS, [_row(move, total) for move, total in zip(found.moves, sums, strict=True)])
+    rows = [_row(move, NOTHING, [NOTHING, NOTHING, NOTHING, "under way"]) for move in found.under_way]
+    sums = _sums(found)
+    rows += [_planned_row(move, total) for move, total in zip(found.moves, sums, strict=True)]
+    if rows:
+        page.table(_COLUMNS, rows)
         page.line()
-        page.line(_summary(found.moves, sums[-1]))
+    page.line(_summary(found.moves, sums[-1]) if sums else _NOTHING_MORE if rows else _NOTHING_PLANNED)
     if found.left_out:
         why = ", ".join(f"{count} by {reason}" for reason, count in sorted(found.left_out.items()))
         page.line(f"recommended, and held back all the same: {why}")
@@ -166,17 +175,13 @@ def _summary(moves: Sequence[FleetMove], total: float) -> str:
     return f"{done}; {len(asking)} to be approved: `rightpool approve --wave {asking[0]}`, or some of them by name"
 
 
-def _row(move: FleetMove, total: float) -> list[str]:
-    planned = move.planned
+def _planned_row(move: FleetMove, total: float) -> list[str]:
     approval = "by itself" if move.approval is None else "approved" if move.approved else move.approval
-    return [
-        str(move.wave),
-        planned.key.namespace,
-        planned.key.name,
-        NOTHING if planned.source is None else short_place(planned.source.placement),
-        short_place(planned.target.placement),
-        NOTHING if move.saved is None else f"{move.saved:.2f}",
-        f"{total:.2f}",
-        ", ".join(map(str, planned.after)) or NOTHING,
-        approval,
-    ]
+    saved = NOTHING if move.saved is None else f"{move.saved:.2f}"
+    after = ", ".join(map(str, move.planned.after)) or NOTHING
+    return _row(move.planned, str(move.wave), [saved, f"{total:.2f}", after, approval])
+
+
+def _row(move: PlannedMove, wave: str, rest: list[str]) -> list[str]:
+    here = NOTHING if move.source is None else short_place(move.source.placement)
+    return [wave, *move.key, here, short_place(move.target.placement), *rest]

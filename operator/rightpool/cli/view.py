@@ -255,7 +255,7 @@ class ClusterView:
         problems += [PoolProblem(name, message) for name, message in sorted(fleet.unreadable.items())]
         problems += [
             PoolProblem(None, f"{how_many(len(nodes.nodes), 'node')}: {nodes.message}")
-            for nodes in fleet.discovery.unmapped
+            for nodes in fleet.without_pool()
         ]
         return FleetView(with_node_shapes(fleet.inventory, fleet.nodes, asked), tuple(problems))
 

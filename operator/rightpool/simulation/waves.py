@@ -54,6 +54,8 @@ Wave = tuple[PlannedMove, ...]
 class Foreseen:
     """Everything that a plan would do."""
 
+    under_way: Wave
+    """What is being done already."""
     waves: tuple[Wave, ...]
     """The first that can be made first."""
     held: Mapping[JobKey, Reason]
@@ -63,13 +65,15 @@ class Foreseen:
 def foreseen(fleet: Fleet, planned: Callable[[Fleet], Plan]) -> Foreseen:
     """What the plan does, and what it does after that. planned: the plan of a fleet.
 
-    A job is moved once: what it does where it goes is not measured, so that nothing more is decided on it.
+    A job is moved once: what it does where it goes is not measured, so that nothing more is decided on it. What is
+    under way is taken to succeed.
     """
     found: list[Wave] = []
     held: dict[JobKey, Reason] = {}
     left: dict[str, list[JobKey]] = {}
     waited: set[JobKey] = set()
-    gone: set[JobKey] = set()
+    moving = sorted(key for key, job in fleet.jobs.items() if _under_way(job))
+    gone, under_way = set(moving), Wave()
     while len(found) < _MOST:
         assessments, wave, begun = planned(fleet).assessments, list[PlannedMove](), dict[JobKey, Job]()
         for key in sorted(assessments.keys() - gone):
@@ -82,15 +86,17 @@ def foreseen(fleet: Fleet, planned: Callable[[Fleet], Plan]) -> Foreseen:
                 continue
             begun[key] = going
             wave.append(_move(job, going, assessment, left if key in waited else {}))
-        if not wave:
+        leaving = [_move(fleet.jobs[key], fleet.jobs[key], assessments[key], {}) for key in moving]
+        if not wave and not leaving:
             break
-        found.append(tuple(wave))
+        found += [tuple(wave)] if wave else []
+        under_way += tuple(leaving)
         gone |= begun.keys()
-        for move in wave:
+        for move in (*leaving, *wave):
             if move.source is not None:
                 left.setdefault(move.source.placement.pool, []).append(move.key)
-        fleet = _carried_out(fleet, begun)
-    return Foreseen(tuple(found), {key: reason for key, reason in held.items() if key not in gone})
+        fleet, moving = _carried_out(fleet, begun), []
+    return Foreseen(under_way, tuple(found), {key: reason for key, reason in held.items() if key not in gone})
 
 
 def _going(job: Job, assessment: Assessment, now: float) -> Job | None:

@@ -69,6 +69,25 @@ def test_what_is_done_anyway_needs_no_approval() -> None:
     assert first.approval is None
 
 
+def test_what_is_under_way_is_shown_before_who_waits_for_its_chips() -> None:
+    client = chained()
+    here = {"pool": "a100", "chips": 4, "replicas": 1, "capacity": "OnDemand", "revision": 1, "workloadHash": "h"}
+    here |= {"requestedChips": 4, "requestedReplicas": 1, "createdAt": moment(500)}
+    moving = {"id": "d-2", "action": "Move", "phase": "Checkpointing", "reason": "CheaperPoolMeetsTargets"}
+    moving |= {"startedAt": moment(9), "phaseStartedAt": moment(9), "message": "because", "withoutReturn": "FleetGains"}
+    moving |= {"from": here, "to": here | {"pool": "a10g", "revision": 2}}
+    client.objects[PROFILED_JOBS][0]["status"]["migration"] = moving
+    found = fleet_moves(view_of(client), NOW)
+    made: dict[str, Any] = moves_document(found, NOW)
+    assert [row["name"] for row in made["underWay"]] == ["goes"]
+    assert [[row["name"] for row in wave] for wave in made["waves"]] == [["waits"]]
+    page, stream = printed()
+    print_moves(page, found)
+    _, first, second, *_ = stream.getvalue().splitlines()
+    assert first.endswith("under way") and "4×a10g" in first
+    assert "vision/goes" in second, "whose chips it waits for"
+
+
 def test_a_job_of_another_manager_is_left_alone() -> None:
     client = chained()
     client.objects[PROFILED_JOBS][0]["spec"]["managedBy"] = "example.com/other"

@@ -48,6 +48,16 @@ def test_why_unusable(objects: list[dict[str, Any]], message: str | None) -> Non
     )
 
 
+@pytest.mark.parametrize(("declared", "left"), [("a", ["other"]), ("nobody's", ["ours", "other"])])
+def test_nodes_of_a_declared_pool_are_not_said_to_belong_to_none(declared: str, left: list[str]) -> None:
+    """No label of theirs names a chip, so that discovery leaves them out."""
+    chips = {"nvidia.com/gpu": 4}
+    nodes = [NodeFacts("ours", {"pool": "a"}, chips=chips), NodeFacts("other", {"pool": "b"}, chips=chips)]
+    objects = [stored(nodeSelector={"pool": declared})]
+    found = take_inventory(objects, nodes, [], ChipUsage(NoPods(), interval=0.0), load_catalog())
+    assert sorted(name for entry in found.without_pool() for name in entry.nodes) == sorted(left)
+
+
 def pod_on(node: str) -> PodFacts:
     body = pod()
     body["spec"]["nodeName"] = node

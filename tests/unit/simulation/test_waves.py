@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rightpool.api.choices import AdaptationMode
+from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.fleet_allocator import FleetAllocator
@@ -12,8 +13,9 @@ from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.approval import recommendation_id
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import JobKey
+from rightpool.planning.moves.beginning import with_decision
 from rightpool.simulation.waves import PlannedMove, foreseen
-from tests.unit.planning.jobs import GREEDY, fleet, fresh, plan, spec
+from tests.unit.planning.jobs import GREEDY, NOW, changed, fleet, fresh, plan, spec
 from tests.unit.planning.test_fleet_allocator import contested, job, new, only, pools_of, wide
 from tests.unit.planning.test_plan import FREE
 
@@ -59,6 +61,24 @@ def test_a_job_that_gives_way_comes_before_who_takes_its_chips() -> None:
         [("new", 4)],
     ]
     assert found[1][0].after == (JobKey("ns", "wide"),)
+
+
+def test_who_waits_for_chips_of_a_move_under_way_is_seen() -> None:
+    """The plan does nothing more until the chips are free, and is not at its end."""
+    one, two = wide(), new()
+    whole = fleet([one, two], only(0), FREE)
+
+    def planned(asked: Fleet) -> Plan:
+        return plan(asked, allocator=FleetAllocator())
+
+    began = with_decision(one, planned(whole).assessments[one.key], NOW, lambda *_: "")
+    assert began.state.migration is not None
+    began = changed(began, migration=replace(began.state.migration, phase=Phase.CHECKPOINTING))
+    found = foreseen(replace(whole, jobs={began.key: began, two.key: two}), planned)
+    assert [(move.key.name, move.target.placement.chips) for move in found.under_way] == [("wide", 4)]
+    ((start,),) = found.waves
+    assert (start.key, start.after) == (two.key, (one.key,))
+    assert not found.held
 
 
 def test_what_is_recommended_alone_is_done_where_it_is_approved() -> None:

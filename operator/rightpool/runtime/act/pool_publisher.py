@@ -87,7 +87,7 @@ class PoolPublisher:
             writes += self._guarded(name, self._publish_spec, fleet, now)
         for name in sorted(fleet.objects):
             writes += self._guarded(name, self._publish_status, fleet, now)
-        for nodes in fleet.discovery.unmapped:
+        for nodes in fleet.without_pool():
             if (nodes.reason.value, nodes.evidence) not in self._logged:
                 self._logged.add((nodes.reason.value, nodes.evidence))
                 logger.warning("%d nodes belong to no pool: %s", len(nodes.nodes), nodes.message)

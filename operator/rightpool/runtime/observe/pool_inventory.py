@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from operator import is_
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from rightpool.contract import FIELD_MANAGER, LABEL_SOURCE, SOURCE_DISCOVERED
 from rightpool.hardware.catalog import Catalog
 from rightpool.hardware.clouds import is_spot
 from rightpool.hardware.devices import with_devices
-from rightpool.hardware.discovery import DiscoveredPool, Discovery, discover
+from rightpool.hardware.discovery import DiscoveredPool, Discovery, UnmappedNodes, discover
 from rightpool.hardware.inventory import Inventory, build_pools
 from rightpool.hardware.node import NodeFacts
 from rightpool.reporting.stored_job import first_problem
@@ -63,6 +63,14 @@ class PoolInventory:
     def usage_known(self) -> bool:
         """Whether the pods of all namespaces were counted. Otherwise the number of free chips may be too high."""
         return self.whole and self.refused is None
+
+    def without_pool(self) -> list[UnmappedNodes]:
+        """Nodes with chips that belong to no pool, with the reason. What discovery leaves out may be declared."""
+        if not self.discovery.unmapped:
+            return []
+        owned = {node for node, _ in self.inventory.owners}
+        left = ((entry, [node for node in entry.nodes if node not in owned]) for entry in self.discovery.unmapped)
+        return [replace(entry, nodes=tuple(nodes)) for entry, nodes in left if nodes]
 
 
 def take_inventory(
