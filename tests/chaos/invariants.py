@@ -225,8 +225,9 @@ class Checker:
         if before.get("rollingBack") and not after.get("rollingBack"):
             self._report("phase", body, f"{after['id']} stopped rolling back")
         following = _reachable(before["phase"]) if missed else _NEXT[before["phase"]]
-        if after.get("failure") == "JobFailed":
-            following |= {"Draining"}  # nothing runs that could save
+        # Nothing runs that could save, or groups go one after the other that save nothing.
+        if after.get("failure") == "JobFailed" or _goes_by_group(body):
+            following |= {"Draining"}
         if after["phase"] != before["phase"] and after["phase"] not in following:
             self._report("phase", body, f"{after['id']} went from {before['phase']} to {after['phase']}")
 
@@ -314,6 +315,12 @@ def _number(status: Body) -> int | None:
 
 def _is_true(status: Body, kind: str) -> bool:
     return any(c["type"] == kind and c["status"] == "True" for c in status.get("conditions") or ())
+
+
+def _goes_by_group(body: Body) -> bool:
+    spec = body.get("spec") or {}
+    adopts_groups = (spec.get("workloadRef") or {}).get("kind") == "LeaderWorkerSet"
+    return adopts_groups and (spec.get("checkpoint") or {}).get("mode") == "None"
 
 
 def _reachable(phase: str) -> frozenset[str | None]:

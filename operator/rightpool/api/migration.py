@@ -37,8 +37,8 @@ class Phase(StrEnum):
 
     PLANNED = "Planned"  # written down; waits for approval where that is required
     CHECKPOINTING = "Checkpointing"  # a save was asked for; the old Revision runs on
-    DRAINING = "Draining"  # the old Revision is being ended; nothing new is created
-    STARTING = "Starting"  # the old Revision is gone; the new one is created and must come up
+    DRAINING = "Draining"  # the old Revision is being ended; nothing new is created. By group: the object is changed
+    STARTING = "Starting"  # the old Revision is gone, by group: goes; the new one is created and must come up
     SURGING = "Surging"  # of a server: the new Revision comes up beside the old one, which goes on answering
     SHARING = "Sharing"  # of a server: requests come to both Revisions, more and more of them to the new one
     HOLDING = "Holding"  # of a server: all requests come to the new Revision; the old one runs on, to go back to

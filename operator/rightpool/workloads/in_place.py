@@ -134,9 +134,7 @@ def held(kind: Kind[Any], body: Mapping[str, Any], here: Revision, pool: Pool | 
     if kind.observe(body).suspended and not queued:
         return stopped
     if edited(kind, body):
-        fields = adoption_of(kind).settings(body)
-        selector = {} if pool is None else dict(pool.node_selector)
-        _annotate(stopped, ANNOTATION_ORIGINAL, Original(here.placement, selector, fields, _digests(fields)).text)
+        _annotate(stopped, ANNOTATION_ORIGINAL, _as_it_is(kind, body, here.placement, pool).text)
     _annotate(stopped, ANNOTATION_HELD, json.dumps(here.placement.to_dict(), sort_keys=True))
     return stopped if queued else _suspended(kind, stopped, True, here.placement)
 
@@ -152,6 +150,20 @@ def moved(kind: Kind[Any], body: Mapping[str, Any], ref: Revision, pool: Pool | 
     result = _changed(kind, body, original, ref, pool)
     _annotate(result, ANNOTATION_HELD, None)
     return _suspended(kind, result, False, ref.placement)
+
+
+def turned(
+    kind: Kind[Any], body: Mapping[str, Any], here: Revision, left: Pool | None, ref: Revision, pool: Pool | None
+) -> Body:
+    """The object as this Revision, while it runs. here: the Revision that it is. left, pool: those of the two. Raises
+    Unable, and InvalidTemplate where the pool contradicts it."""
+    reason = why_unable(kind, body)
+    if reason is not None:
+        raise Unable(reason)
+    original = original_of(kind, body)
+    if original is None or edited(kind, body):
+        original = _as_it_is(kind, body, here.placement, left)
+    return _changed(kind, body, original, ref, pool)
 
 
 def why_kept(body: Mapping[str, Any]) -> str | None:
@@ -193,8 +205,7 @@ def requeued(
     if _annotations(body).get(LABEL_REVISION) == str(ref.revision) and not _differs(kind, body):
         return dict(body)  # Trainer writes times into what was changed
     if original is None or _differs(kind, body):
-        fields, there = adoption_of(kind).settings(body), left.get(here.pool)
-        original = Original(here, {} if there is None else dict(there.node_selector), fields, _digests(fields))
+        original = _as_it_is(kind, body, here, left.get(here.pool))
     mark = {"key": LABEL_REVISION, "operator": "Equal", "value": str(ref.revision)}
     marked = None if pool is None else replace(pool, tolerations=(*pool.tolerations, mark))
     return _changed(kind, body, original, ref, marked)
@@ -313,6 +324,12 @@ def _differences(before: Any, after: Any, path: str) -> list[dict[str, Any]]:
             one for i, pair in enumerate(zip(before, after, strict=True)) for one in _differences(*pair, f"{path}/{i}")
         ]
     return [{"op": "replace", "path": path, "value": after}]
+
+
+def _as_it_is(kind: Kind[Any], body: Mapping[str, Any], here: Placement, pool: Pool | None) -> Original:
+    """That the object was what it is now. pool: that of its placement, where it is known."""
+    fields = adoption_of(kind).settings(body)
+    return Original(here, {} if pool is None else dict(pool.node_selector), fields, _digests(fields))
 
 
 def _changed(kind: Kind[Any], body: Mapping[str, Any], original: Original, ref: Revision, pool: Pool | None) -> Body:

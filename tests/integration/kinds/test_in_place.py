@@ -181,6 +181,11 @@ class Mine:
     def send(self, pool: str) -> None:
         self.tenant.edit("llm", lambda spec: spec["placement"].update(pools={"allow": [pool]}))
 
+    def release(self) -> None:
+        """As `rightpool release` asks for it."""
+        path, asked = PROFILED_JOBS.path(self.tenant.namespace, "llm"), {ANNOTATION_RELEASE: "true"}
+        self.tenant.client.request("PATCH", path, body={"metadata": {"annotations": asked}}, content=MERGE_CONTENT)
+
     def untouched(self, body: Body | None = None) -> bool:
         """Its spec is what its user wrote, and it is not suspended."""
         now, before = ({"suspend": False, **one["spec"]} for one in (body or self.body, self.before))
@@ -240,25 +245,44 @@ def test_it_gets_another_size_where_it_is(site: Site, mine: Callable[..., Mine])
     assert one.runs_on(A10G, pods=3), "and runs on as it is"
 
 
+class Groups(Mine):
+    """Two groups of two pods, which save nothing."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site, "leaderWorkerSet", {**specs("200ms", 1)["leaderWorkerSet"], "replicas": 2}, pods=4)
+        self.fewest = 4
+
+    def at(self, pool: str, revision: int | None = None) -> bool:
+        self.fewest = min(self.fewest, sum(pod["status"].get("phase") == "Running" for pod in self.pods()))
+        return self.runs_on(pool, pods=4) and self.placed(pool, revision)
+
+    def never_stopped(self) -> bool:
+        return self.fewest >= 2 and self.untouched() and self.body["metadata"]["uid"] == self.before["metadata"]["uid"]
+
+
 @pytest.mark.usefixtures("leader_worker_set")
-def test_all_groups_move_at_once_and_stay_as_many(site: Site) -> None:
-    spec = specs("200ms", 1)["leaderWorkerSet"]
-    one = Mine(site, "leaderWorkerSet", {**spec, "replicas": 2}, pods=4)
+def test_where_nothing_is_saved_one_group_moves_after_the_other(site: Site) -> None:
     site.operate()
+    one = Groups(site)
     one.adopt()
     one.send(A10G)
-    seen = set()
+    eventually(lambda: one.at(A10G, 2), "it has moved", longest=0.1)
+    assert not is_held(one.body)
+    eventually(lambda: one.tenant.phase("llm") in (None, "WarmingUp", "Verifying"), "it has arrived")
+    one.release()
+    eventually(lambda: not one.at(A100) and one.runs_on(A100, pods=4), "its ProfiledJob is gone", longest=0.1)
+    assert one.never_stopped()
 
-    def moved() -> bool:
-        pools = {(pod["spec"].get("nodeSelector") or {}).get(NODE_LABEL) for pod in one.pods()}
-        seen.add(frozenset(pools))
-        return one.runs_on(A10G, pods=4) and one.placed(A10G, 2)
 
-    eventually(moved, "it has moved", longest=0.1)
-    assert frozenset({A100, A10G}) not in seen, "the groups of a job may write to one checkpoint"
-    body = one.body
-    assert (body["spec"]["replicas"], body["spec"]["leaderWorkerTemplate"]["size"]) == (2, 2)
-    assert body["metadata"]["uid"] == one.before["metadata"]["uid"] and not is_held(body)
+@pytest.mark.usefixtures("leader_worker_set")
+def test_a_group_that_does_not_start_there_comes_back(site: Site, impatient: Callable[[], None]) -> None:
+    site.operate()
+    one = Groups(site)
+    one.adopt()
+    impatient()
+    one.send(DEAD)
+    eventually(lambda: one.at(A100) and one.tenant.outcomes("llm") == ["RolledBack"], "it is back", longest=0.1)
+    assert one.never_stopped()
 
 
 def test_what_does_not_start_there_comes_back_as_it_was(
@@ -283,12 +307,7 @@ def test_released_it_is_what_it_was(site: Site, mine: Callable[..., Mine]) -> No
     eventually(lambda: one.runs_on(A10G) and one.placed(A10G, 2), "it has moved")
     one.send(A10G)
     eventually(lambda: one.tenant.phase("llm") in (None, "WarmingUp", "Verifying"), "it has arrived")
-    one.tenant.client.request(
-        "PATCH",
-        PROFILED_JOBS.path(one.tenant.namespace, "llm"),
-        body={"metadata": {"annotations": {ANNOTATION_RELEASE: "true"}}},
-        content=MERGE_CONTENT,
-    )
+    one.release()
     eventually(lambda: one.runs_on(A100) and not one.placed(A100), "it is back, and its ProfiledJob is gone")
     eventually(lambda: not one.body["metadata"].get("annotations"), "nothing is left on it")
     assert one.untouched()

@@ -29,6 +29,7 @@ from rightpool.workloads.in_place import (
     put,
     remade,
     resumed,
+    turned,
     undone,
     why_kept,
 )
@@ -238,6 +239,25 @@ def test_a_job_gets_another_size_in_place() -> None:
     assert {"key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in tolerations
     terms = spec["template"]["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert any(e["operator"] == "In" for term in terms["nodeSelectorTerms"] for e in term["matchExpressions"])
+
+
+def test_groups_move_while_they_run_and_are_what_they_were() -> None:
+    kind, before = mine("leaderWorkerSet")
+    before["spec"]["replicas"] = 2
+    here, there = ref(4, 4, revision=1), ref(4, 4, revision=2, pool="a100")
+    assert adoption_of(kind).abilities(before).by_group
+    moved_on = turned(kind, before, here, GPU_POOL, there, A100)
+    assert not is_held(moved_on) and moved_on["spec"]["replicas"] == 2
+    assert moved_on["metadata"]["annotations"][LABEL_REVISION] == "2" and not edited(kind, moved_on)
+    for step in operations(before, moved_on)[2:]:
+        assert re.fullmatch(f"{ALLOWED['leaderWorkerSet']}|{NOTES}", step["path"]), step
+    back = turned(kind, moved_on, there, A100, replace(here, revision=3), GPU_POOL)
+    assert back["spec"] == before["spec"]
+    before["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"partition": 1}}
+    assert not adoption_of(kind).abilities(before).by_group, "a group of it would stay"
+    before["metadata"]["ownerReferences"] = [{"kind": "Service", "name": "llm", "controller": True}]
+    with pytest.raises(Unable, match="Service llm controls it"):
+        turned(kind, before, here, GPU_POOL, there, A100)
 
 
 def test_a_job_without_indexes_keeps_its_number_of_pods() -> None:

@@ -19,5 +19,8 @@ class Abilities(NamedTuple):
     anew: bool = False
     """Whether this very object may be deleted and made anew with another size, where its user lets that be done."""
 
+    by_group: bool = False
+    """Whether its controller starts its groups anew one after the other where it is changed while it runs."""
+
     unable: str = ""
     """Why nothing of this very object can be changed, with the remedy; empty where something can."""

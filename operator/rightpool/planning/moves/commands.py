@@ -110,6 +110,14 @@ class ChangeObject:
 
 
 @value_object
+class TurnObject:
+    """The object becomes this Revision while it runs: its controller starts its groups anew, one after the other."""
+
+    ref: Revision
+    """What it becomes."""
+
+
+@value_object
 class FreeJob:
     """The finalizer is taken off the ProfiledJob: its object is there again."""
 
@@ -157,6 +165,7 @@ Command = (
     | LetGo
     | HoldObject
     | ChangeObject
+    | TurnObject
     | FreeJob
     | RenewJobs
     | CheckObject
@@ -242,10 +251,11 @@ def _to_object(job: Job) -> tuple[Command, ...]:
     if here not in handover_of(job).there(here, migration) or (pause is not None and pause.stopping):
         return (HoldObject(here),)
     checked = [CheckObject(migration.target)] if migration is not None and migration.phase is Phase.PLANNED else []
+    turned = [TurnObject(migration.target)] if migration is not None and migration.phase is Phase.DRAINING else []
     # Its first Revision is as its user has made it, with Jobs of its own.
     moved = here.revision > 1 and job.revision(here.revision).blocked is not None
     renewed = [RenewJobs(here)] if moved else []
-    return (*_resumed(job), *renewed, *checked, *_saved(job, here), *_asked_of_sidecars(job))
+    return (*_resumed(job), *turned, *renewed, *checked, *_saved(job, here), *_asked_of_sidecars(job))
 
 
 def _resumed(job: Job) -> list[Command]:

@@ -140,9 +140,13 @@ def _left(job: Job, migration: Migration, now: float) -> Job:
 
 def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
     state = job.revision(migration.moving.revision)
-    if not state.gone:
-        return job
-    # Only here the job's place changes: from now on the target is what is there.
+    # Only then the job's place changes: from now on the target is what is there.
+    return at_target(job, migration, edited, now) if state.gone else job
+
+
+def at_target(job: Job, migration: Migration, edited: bool, now: float) -> Job:
+    """The job whose place is the target from now on, which starts. edited: whether the workload is another than was
+    planned."""
     target = replace(migration.target, workload_hash=job.workload_hash_of(migration.target), created_at=now)
     migration = replace(migration, target=target, stopped_at=now, running_at=None)
     job = departed(job, migration, now)

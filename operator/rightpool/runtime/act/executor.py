@@ -38,6 +38,7 @@ from rightpool.planning.moves.commands import (
     LetGo,
     RenewJobs,
     RequestTrace,
+    TurnObject,
 )
 from rightpool.planning.work.registry import work_of
 from rightpool.runtime.act.admissions import Admissions
@@ -149,7 +150,7 @@ class Executor:
             return self._adopter.needed(job)
         if isinstance(command, LetGo | FreeJob):
             return True
-        if isinstance(command, HoldObject | ChangeObject | CheckObject | RenewJobs):
+        if isinstance(command, HoldObject | ChangeObject | TurnObject | CheckObject | RenewJobs):
             return self.objects.needed(job, command)
         if self._not_installed(job) is not None:
             return False
@@ -202,7 +203,7 @@ class Executor:
             return self._adopter.adopt(job, command)
         if isinstance(command, LetGo | FreeJob):
             return self.objects.free(job, command)
-        if isinstance(command, HoldObject | ChangeObject | CheckObject | RenewJobs):
+        if isinstance(command, HoldObject | ChangeObject | TurnObject | CheckObject | RenewJobs):
             return self.objects.carry_out(job, command, pools)
         if isinstance(command, EnsureTrial):
             return self.trials.ensure(job, command)

@@ -79,7 +79,7 @@ class Fence:
         fresh = read_job(body)
         if fresh.job.uid != job.uid:
             raise Fenced("the ProfiledJob was recreated under the same name")
-        current = replace(fresh.job, observed=job.observed)
+        current = replace(fresh.job, observed=job.observed, able=job.able)
         if not current.spec.managed or command not in commands(current):
             raise Fenced(f"the status does not ask for {command} any more")
         self.leader()

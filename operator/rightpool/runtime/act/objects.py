@@ -23,7 +23,15 @@ from rightpool.contract import FIELD_MANAGER, LABEL_ADOPT
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal
-from rightpool.planning.moves.commands import ChangeObject, CheckObject, FreeJob, HoldObject, LetGo, RenewJobs
+from rightpool.planning.moves.commands import (
+    ChangeObject,
+    CheckObject,
+    FreeJob,
+    HoldObject,
+    LetGo,
+    RenewJobs,
+    TurnObject,
+)
 from rightpool.reporting.stored_job import StoredJob
 from rightpool.runtime.act.admissions import Admissions
 from rightpool.runtime.act.fence import Fence, Fenced
@@ -34,6 +42,7 @@ from rightpool.runtime.observe.facts import ChildFacts, member_facts, meta
 from rightpool.runtime.observe.store import Store
 from rightpool.workloads.in_place import (
     held,
+    is_held,
     manifest_of,
     marks,
     moved,
@@ -41,6 +50,7 @@ from rightpool.workloads.in_place import (
     queue_of,
     requeued,
     resumed,
+    turned,
     unqueued,
     with_original,
 )
@@ -48,7 +58,7 @@ from rightpool.workloads.kinds.kind import Kind, Unable, adoption_of, condition_
 from rightpool.workloads.refused_fields import by_name
 from rightpool.workloads.template import InvalidTemplate
 
-ObjectCommand: TypeAlias = HoldObject | ChangeObject | CheckObject | RenewJobs
+ObjectCommand: TypeAlias = HoldObject | ChangeObject | TurnObject | CheckObject | RenewJobs
 AGAIN_SECONDS: Final = 60.0  # until what was refused is asked for again
 _RESERVED: Final = "QuotaReserved"  # of a Workload
 _NOT_SEEN: Final = "admission may not have seen yet what new pods of {} get"
@@ -97,6 +107,8 @@ class Objects:
             return self.checked(job) != command.target.revision
         if isinstance(command, ChangeObject):
             return child.held
+        if isinstance(command, TurnObject):
+            return not (child.held or child.state.suspended) and child.revision != command.ref.revision
         if isinstance(command, RenewJobs):
             return not child.held and self._clock() - self._looked.get(job.uid, -LOOK_SECONDS) >= LOOK_SECONDS
         assert child.adopted is not None
@@ -122,6 +134,8 @@ class Objects:
             return self._check(job, command, child, body, pools)
         if isinstance(command, RenewJobs):
             return self._renew(job, child, body, pools)
+        if isinstance(command, TurnObject):
+            return self._turn(job, command, child, body, pools)
         if isinstance(command, HoldObject):
             return self._hold(job, command, child, body, pools)
         return self._change(job, command, child, body, pools, fresh)
@@ -183,6 +197,20 @@ class Objects:
             return activate(self._client, child, False) if queue_of(body) is not None else written
         except Unable as error:
             return self._refuse(job, command.ref.revision, error.message)
+
+    def _turn(
+        self, job: Job, command: TurnObject, child: ChildFacts, body: Mapping[str, Any], pools: Mapping[str, Pool]
+    ) -> bool:
+        here, ref, kind = job.state.revision, command.ref, child.kind
+        if here is None or kind.observe(body).suspended or is_held(body):
+            raise Fenced(f"{child.name} does not run")
+        try:
+            after = turned(kind, body, here, pools.get(here.placement.pool), ref, pools.get(ref.placement.pool))
+            if not self._admissions.ready(job, child, ref.revision, ref.placement):
+                raise Fenced(_NOT_SEEN.format(child.name))
+            return self._write(job, child, body, after, "changed")
+        except (Unable, InvalidTemplate, Invalid, Forbidden) as error:
+            return self._refuse(job, ref.revision, by_name(error.message, body))
 
     def _change(
         self,

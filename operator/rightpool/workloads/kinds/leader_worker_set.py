@@ -60,7 +60,10 @@ class AdoptedLeaderWorkerSets(Adoptable[LeaderWorkerSetWorkload]):
 
     def abilities(self, body: Mapping[str, Any]) -> Abilities:
         """See Adoptable. Whoever has several groups says how many, and how big each is."""
-        return Abilities("LeaderWorkerSet", resize=_groups(body) == 1, affinity=True)
+        several = _groups(body) > 1
+        strategy = (body["spec"].get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
+        by_group = several and not strategy.get("partition")  # it would leave groups as they are
+        return Abilities("LeaderWorkerSet", resize=not several, affinity=True, by_group=by_group)
 
     def settings(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """See Adoptable. How many groups there are is not one of them: without any it is stopped."""

@@ -20,8 +20,10 @@ from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.errors import Conflict, Invalid
 from rightpool.cluster.resources import POD_TEMPLATES, PODS, PROFILED_JOBS, WORKLOADS
 from rightpool.contract import ANNOTATION_ADOPTED_BY, LABEL_JOB, LABEL_REVISION
+from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.job import Job
 from rightpool.runtime.act.admissions import SEEN_SECONDS
+from rightpool.runtime.act.objects import AGAIN_SECONDS
 from rightpool.workloads.in_place import is_held, put
 from rightpool.workloads.jobs_of_set import ROLE
 from rightpool.workloads.kinds.job_set import JOB_SETS
@@ -84,13 +86,13 @@ class Moving(World):
     def body(self) -> Body:
         return self.cluster.objects[JOBS, "train"]
 
-    def at(self, phase: Phase, *, rolling_back: bool = False) -> Job:
+    def at(self, phase: Phase, *, rolling_back: bool = False, **spec: Any) -> Job:
         target = replace(self.ref, revision=2, placement=Placement("b", 4, 1))
         here = target if phase is Phase.STARTING else self.ref
         abandoned = replace(target, revision=9) if rolling_back else None
         migration = Migration("d-2", Action.MOVE, phase, self.ref, target, 1.7e9, 1.7e9, Reason.PLACEMENT_DISALLOWED)
         migration = replace(migration, rolling_back=rolling_back, abandoned=abandoned)
-        body = {**profiled_job(), "spec": {"workloadRef": REF, "adoption": {"change": "Suspend"}}}
+        body = {**profiled_job(), "spec": {"workloadRef": REF, "adoption": {"change": "Suspend"}, **spec}}
         state = JobState(revision=here, migration=migration)
         body["status"] = ProfiledJobStatus(state=state).to_dict()
         self.cluster.put(PROFILED_JOBS, body)
@@ -125,6 +127,27 @@ def test_its_pods_run_without_a_profiler_rather_than_not_at_all(world: Moving) -
     world.cluster.put(POD_TEMPLATES, {"metadata": {"name": "bert", "namespace": "research", "uid": "foreign"}})
     world.run(world.at(Phase.DRAINING))
     assert world.run(world.at(Phase.STARTING)) == ["patch suspend=False"]
+
+
+def test_what_goes_by_group_is_changed_while_it_runs_and_once(world: Moving) -> None:
+    able = Abilities("Job", resize=False, affinity=True, by_group=True)
+
+    def turning() -> Job:
+        return altered(world.at(Phase.DRAINING, checkpoint={"mode": "None"}), able=able)
+
+    world.cluster.refuse = Invalid("field is immutable")
+    assert world.run(turning()) == []
+    refusal = world.executor.objects.refusal(turning())
+    assert refusal is not None and refusal.revision == 2
+    world.cluster.refuse = None
+    world.clock += AGAIN_SECONDS
+    assert world.run(turning()) == ["patch suspend=None"]
+    assert not is_held(world.body) and world.body["metadata"]["annotations"][LABEL_REVISION] == "2"
+    assert world.body["spec"]["template"]["spec"]["nodeSelector"] == {"pool": "b"}
+    assert world.run(turning()) == []
+    world.edit("/metadata/annotations", {**world.body["metadata"]["annotations"], LABEL_REVISION: "1"})
+    world.edit("/spec/suspend", True)
+    assert world.run(turning()) == [], "its user has stopped it"
 
 
 def test_it_is_not_changed_while_a_pod_is_left(world: Moving) -> None:
