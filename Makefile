@@ -91,7 +91,7 @@ test: $(VENV)/.dev ## everything, side by side: linters, unit, integration and e
 # --- the cluster -----------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: $(VENV)/.runtime ## six stories on a real Kubernetes on this machine; needs root; V=1 shows the objects
+demo: $(VENV)/.runtime ## seven stories on a real Kubernetes on this machine; needs root; V=1 shows the objects
 	@$(BIN)/python -m devcluster deps
 	@$(BIN)/python -m demo $(if $(V),-v)
 

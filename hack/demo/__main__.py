@@ -1,10 +1,10 @@
-"""Start a cluster of one node, install the chart, run six stories, and show the objects.
+"""Start a cluster of one node, install the chart, run seven stories, and show the objects.
 
     make demo        python -m demo
     make demo V=1    python -m demo -v: also what every condition says, and the objects
 
 Needs root. The first run builds Kubernetes' programs, about ten minutes. The cluster stays up afterwards: `make env`
-prints what a shell needs, and `make down` ends it. Exit code 0 only if all six stories happened.
+prints what a shell needs, and `make down` ends it. Exit code 0 only if all seven stories happened.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def main() -> int:
         stage = prepare(running, progress)
         for namespace in sorted({story.namespace for story in STORIES}):
             forget(stage, namespace)
-        say("telling six stories, four of them at once")
+        say("telling seven stories, four of them at once")
         results = tell(replace(stage, tells=everything) if verbose else stage, STORIES, say)
         for story in STORIES:
             if verbose and story.stays:

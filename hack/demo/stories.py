@@ -1,10 +1,11 @@
-"""Six stories. Each applies a workload, waits for the operator's decisions, and checks the result."""
+"""Seven stories. Each applies a workload, waits for the operator's decisions, and checks the result."""
 
 import re
 import shutil
 import time
 from typing import Any, Final
 
+from demo.fleet import NAMESPACE, fleet
 from demo.job import Job
 from demo.serving import serving
 from demo.stage import Stage, apply
@@ -231,5 +232,14 @@ STORIES: Final = (
     # It slows down the pool that two of them move to.
     Story(
         "A pool slower than predicted: the move is undone", "vision", "rollback", rollback, after=("resnet50", "bert")
+    ),
+    # For the same reason as the server.
+    Story(
+        "A fleet of twelve jobs: two give chips to one that comes, until it has ended",
+        NAMESPACE,
+        "fleet",
+        fleet,
+        after=("scaling",),
+        stays=False,
     ),
 )

@@ -1,4 +1,4 @@
-"""The set-up and the six stories, run once for all tests of this folder."""
+"""The set-up and the seven stories, run once for all tests of this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every query of every Grafana panel has data after the six stories."""
+"""Every query of every Grafana panel has data after the seven stories."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from .conftest import StoryResults
 
 pytestmark = pytest.mark.cluster
 
-# Panels without data after six successful stories.
+# Panels without data after seven successful stories.
 RARE = {
     ("Rightpool / Chargeback", "Energy a step"): "samples are seen in each program of the stories",
     ("Rightpool / Chargeback", "Slower since an edit"): "no story edits a template",
     ("Rightpool / Job", "Chip errors"): "no chip breaks",
     ("Rightpool / Job", "Links"): "no chip here counts the bytes of its links",
-    ("Rightpool / Predictions", "Worth of one more chip"): "no story has a plan of the fleet",
 }
 
 

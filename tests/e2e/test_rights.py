@@ -1,4 +1,4 @@
-"""The operator's requests during the six stories, compared with the rights in the chart."""
+"""The operator's requests during the seven stories, compared with the rights in the chart."""
 
 from __future__ import annotations
 

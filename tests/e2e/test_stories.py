@@ -1,4 +1,4 @@
-"""The demo's six stories, end to end: the chart, the operator as pods, real and simulated pods, a real Prometheus."""
+"""The demo's seven stories, end to end: the chart, the operator as pods, real and simulated pods, a real Prometheus."""
 
 import pytest
 

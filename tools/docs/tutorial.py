@@ -79,6 +79,7 @@ BLOCKS: Final[dict[str, Callable[[str], str]]] = {
     "bert": _story("bert", r"bert: (?:a JobSet|\$ (?:kubectl (?:label|delete)|rightpool))"),
     "ranker": _story("ranker", r"ranker: \d"),
     "rollback": _story("rollback", "the A10G pool"),
+    "fleet": _story("(?:urgent|ranking|vision)", "fleet:"),
 }
 
 
