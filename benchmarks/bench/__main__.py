@@ -1,8 +1,9 @@
 """Which commit of a program's history made it slower, by `rightpool bench` on a machine that others use.
 
-    PYTHONPATH=operator:profiler_sidecar python -m benchmarks.bench [--repeat 3] [--equal 200] [--quiet]
+    PYTHONPATH=operator:profiler_sidecar python -m benchmarks.bench [--program torch-on-chips]
+        [--repeat 3] [--equal 200] [--quiet]
 
-A repository is made in a temporary folder (history.py). Each commit takes turns with the one before, and the newest one
+A repository is made in a temporary folder. Each commit takes turns with the one before, and the newest one
 with itself, while processes come and go on all cores. Of equal commits every set of `--repeat` pairs of runs is
 compared, as many sets as asked for: these share runs, so that 220 comparisons are 12 pairs. Exit code 1 where a
 verdict or a cause is wrong, or a commit that changes the pace is not found.
@@ -29,9 +30,16 @@ from math import comb
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmarks.bench.history import COMMITS, SAME, Commit, check_out, make
+from benchmarks.bench.history import SAME, Commit, History, check_out, make
+from benchmarks.bench.on_chips import JAX_ON_CHIPS, TORCH_ON_CHIPS
+from benchmarks.bench.on_processor import ON_PROCESSOR
 from rightpool.cli.main import main as command
 
+_HISTORIES: Final = {
+    "torch-on-processor": ON_PROCESSOR,
+    "torch-on-chips": TORCH_ON_CHIPS,
+    "jax-on-chips": JAX_ON_CHIPS,
+}
 _SPELLS: Final = (1.0, 8.0)  # seconds that a neighbour works or rests
 _OPEN: Final = "not known"
 _SENTENCE: Final = re.compile(r"\*\*.*?\*\*: (no worse|worse|better|not known): (.*)")
@@ -77,12 +85,12 @@ def neighbours() -> Iterator[None]:
             one.join()
 
 
-def measure(folder: Path, commit: str, against: str, repeat: int) -> tuple[Path, Path]:
+def measure(folder: Path, history: History, commit: str, against: str, repeat: int) -> tuple[Path, Path]:
     """Files of `bench run`: the earlier commit's and this one's. Raises RuntimeError."""
     check_out(folder, commit)
     files = folder.parent / "before.json", folder.parent / "after.json"
     turns = ("--repeat", str(repeat), "--against", against, "--baseline", str(files[0]))
-    program = ("--name", "net", "-o", str(files[1]), "--", sys.executable, "train.py")
+    program = ("--name", "net", "-o", str(files[1]), "--", sys.executable, *history.command)
     words = (sys.executable, "-m", "rightpool.cli.main", "bench", "run", "--seconds", "8", *turns, *program)
     here = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(one).resolve()) for one in here if one)}
@@ -118,6 +126,7 @@ def sets_of_pairs(files: Sequence[Path], size: int, most: int) -> Iterator[tuple
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", choices=_HISTORIES, default="torch-on-processor", help="whose commits")
     parser.add_argument("--repeat", type=int, default=3, help="pairs of runs in a comparison")
     parser.add_argument("--equal", type=int, default=200, help="comparisons of equal commits")
     parser.add_argument("--quiet", action="store_true", help="without processes that come and go")
@@ -125,30 +134,32 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="rightpool-bench-") as made:
         folder = Path(made, "work")
         folder.mkdir()
-        commits = make(folder)
+        history = _HISTORIES[options.program]
+        commits = make(folder, history)
         with contextlib.nullcontext() if options.quiet else neighbours():
-            wrong = _history(folder, commits, options.repeat) + _equal(folder, commits[-1], options)
+            wrong = _grades(folder, history, commits, options.repeat)
+            wrong += _equal(folder, history, commits[-1], options)
     return int(wrong > 0)
 
 
-def _history(folder: Path, commits: Sequence[str], repeat: int) -> int:
+def _grades(folder: Path, history: History, commits: Sequence[str], repeat: int) -> int:
     """How many verdicts or causes are wrong."""
     wrong = 0
     print("| commit | is | verdict | why | right |\n|---|---|---|---|---|", flush=True)
-    for truth, (before, commit) in zip(COMMITS, pairwise(commits), strict=True):
-        found = compare(measure(folder, commit, before, repeat))
+    for truth, (before, commit) in zip(history.commits, pairwise(commits), strict=True):
+        found = compare(measure(folder, history, commit, before, repeat))
         right = found.grade(truth)
         wrong += right == "no"
         print(f"| {truth.subject} | {truth.verdict} | {found.verdict} | {found.why} | {right} |", flush=True)
     return wrong
 
 
-def _equal(folder: Path, commit: str, options: argparse.Namespace) -> int:
+def _equal(folder: Path, history: History, commit: str, options: argparse.Namespace) -> int:
     """How many verdicts are false."""
     if not options.equal:
         return 0
     pairs = next(number for number in count(options.repeat) if comb(number, options.repeat) >= options.equal)
-    files = measure(folder, commit, commit, pairs)
+    files = measure(folder, history, commit, commit, pairs)
     verdicts = Counter(compare(some).verdict for some in sets_of_pairs(files, options.repeat, options.equal))
     false = sum(number for verdict, number in verdicts.items() if verdict not in (SAME, _OPEN))
     print(f"\n{options.equal} comparisons of a commit with itself, of {pairs} pairs: {false} false, {dict(verdicts)}")

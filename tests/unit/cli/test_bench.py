@@ -13,7 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rightpool.cli.bench.made_profile import parts_of_step
 from rightpool.cli.main import main
+from tests.unit.profiles.windows import profile
 
 WIRE: dict[str, Any] = {
     "kind": "BenchProfile",
@@ -81,6 +83,14 @@ def test_what_moved_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     before, after = written(tmp_path, 1000.0), written(tmp_path, 800.0, seed=1, shares=shares, bottleneck="InputBound")
     assert main(["bench", "compare", before, after]) == 1
     assert "waiting for input went from 2% to 22% of a step" in capsys.readouterr().out
+
+
+def test_parts_of_a_step_are_known_where_communication_is_not() -> None:
+    parts = {"input": 0.75, "saving": 0.0, "host": pytest.approx(0.05), "chip": 0.2}
+    assert parts_of_step(profile(2, chip_busy=0.2, input_wait=0.75)) == parts
+    assert parts_of_step(profile(1, chip_busy=0.2, input_wait=0.75)) == {**parts, "communication": 0.0}
+    with_communication = parts_of_step(profile(2, chip_busy=0.2, input_wait=0.75, exposed_communication=0.1))
+    assert with_communication == {**parts, "chip": 0.1, "communication": 0.1}
 
 
 def test_other_chips_are_compared_by_utilization(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,15 +8,23 @@ from pathlib import Path
 import pytest
 
 from benchmarks.bench.__main__ import compare, sets_of_pairs
-from benchmarks.bench.history import BETTER, COMMITS, SAME, WORSE, check_out, make
+from benchmarks.bench.history import BETTER, SAME, WORSE, History, check_out, make
+from benchmarks.bench.on_chips import JAX_ON_CHIPS, TORCH_ON_CHIPS
+from benchmarks.bench.on_processor import ON_PROCESSOR
 from tests.unit.cli.test_bench import in_turns
 
 
-def test_twelve_commits_of_which_each_but_the_first_changes_one_file(tmp_path: Path) -> None:
-    commits = make(tmp_path)
-    assert len(set(commits)) == 12
-    assert [one.verdict for one in COMMITS].count(WORSE) == 3 and [one.verdict for one in COMMITS].count(BETTER) == 1
-    for truth, commit in zip(COMMITS, commits[1:], strict=True):
+@pytest.mark.parametrize(
+    ("history", "number"),
+    [(ON_PROCESSOR, 12), (TORCH_ON_CHIPS, 7), (JAX_ON_CHIPS, 7)],
+    ids=["processor", "torch", "jax"],
+)
+def test_each_commit_but_the_first_changes_one_file(tmp_path: Path, history: History, number: int) -> None:
+    commits = make(tmp_path, history)
+    assert len(set(commits)) == number
+    verdicts = [one.verdict for one in history.commits]
+    assert verdicts.count(WORSE) == 3 and verdicts.count(BETTER) == 1
+    for truth, commit in zip(history.commits, commits[1:], strict=True):
         changed = ["git", "diff", "--name-only", f"{commit}^", commit]
         assert subprocess.run(changed, cwd=tmp_path, capture_output=True, text=True).stdout == f"{truth.file}\n"
         check_out(tmp_path, commit)

@@ -76,7 +76,7 @@ def bench_profile(run: Beside, name: str) -> BenchProfile:
     key = _PROCESSOR if chip is None else catalog.by_device(chip)
     accelerator = None if key is None else catalog.get(key)
     diagnosis = None if accelerator is None else diagnose(profile, accelerator)
-    shares = _shares(profile)
+    shares = parts_of_step(profile)
     joules = None
     if (power := profile.value(Measured.POWER)) is not None:
         joules = power * profile.chips / rate
@@ -190,12 +190,15 @@ def _of_own_time(profile: Profile, taken: float) -> Profile:
     return replace(profile, readings={**profile.readings, **own})
 
 
-def _shares(profile: Profile) -> dict[str, float]:
-    """Empty where they are not known."""
-    found = decompose(profile)
+def parts_of_step(profile: Profile) -> dict[str, float]:
+    """Empty where they are not known. Collectives keep a chip busy: where nothing tells how long it only communicates,
+    that is in the chip's part."""
+    found = decompose(replace(profile, chips=1))  # of one chip, which does not communicate
     if found is None:
         return {}
-    parts = {"saving": found.saving, "host": found.host, "communication": found.communication, "chip": found.chip}
+    parts = {"saving": found.saving, "host": found.host, "chip": found.chip}
+    if profile.chips == 1 or profile.value(Measured.EXPOSED_COMMUNICATION) is not None:
+        parts["communication"] = found.communication
     return parts if found.input is None else {"input": found.input, **parts}
 
 
