@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -113,31 +113,44 @@ class Moved:
     """How long it took."""
 
 
-def move(counts: Floats, sides: Sides, slow: float, draw: np.random.Generator) -> Moved:
-    """counts: of each SLOT from its beginning, again and again. slow: times as long as promised, really."""
-    there = sides.there
-    true = replace(there, fixed=there.fixed * slow, each=there.each * slow)
-    new, old = [Replica(true) for _ in range(sides.new)], [Replica(sides.here) for _ in range(sides.old)]
+class Came(NamedTuple):
+    """What came of some seconds of requests."""
+
+    block: TrafficBlock
+    """Answers of both sides."""
+    load: float
+    """Requests of the new side's mean batch; 0 where it had none."""
+    seconds: float
+    """How long that took."""
+
+
+class Answering(Protocol):
+    """Both sides of a server under requests."""
+
+    def __call__(self, up: int | None, seconds: float, *, last: bool = False) -> Came:
+        """up: replicas of the new side that get requests beside the old side; None: all, and the old side none. last:
+        nothing comes afterwards, and what waits is answered, too."""
+
+
+def carried_out(sides: Sides, answering: Answering, hold: float = HOLD) -> Moved:
+    """By the operator's own steps and verdict."""
     at, beyond = 0.0, 0.0
     up: int | None = first_share(sides.new, sides.old, sides.spare)
     while True:
-        endpoints = new if up is None else [*new[:up], *old]
         blocks: list[TrafficBlock] = []
         logs: list[float] = []
         begun, taken = at, READ_SECONDS if up is None else SHARED_READ_SECONDS
-        while up is not None or at < begun + HOLD:
-            rate = counts[int(at / SLOT) % len(counts)] / SLOT
-            block, load, seconds = _block(rate, at, at + taken, at + taken, (new, old), endpoints, sides.limit, draw)
+        while up is not None or at < begun + hold:
+            came = answering(up, taken)
             at += taken
-            blocks.append(block)
-            beyond += _beyond(block)
-            if load:
-                logs.append(math.log(seconds / there.seconds(load)))
+            blocks.append(came.block)
+            beyond += _beyond(came.block)
+            if came.load:
+                logs.append(math.log(came.seconds / sides.there.seconds(came.load)))
             found = judge_traffic(blocks, LATE, LATE, BatchTimes(logs, sides.spare))
             if found.verdict.undoes:
-                rate = counts[int(at / SLOT) % len(counts)] / SLOT
-                block, *_ = _block(rate, at, at + ACTED, math.inf, (new, old), endpoints, sides.limit, draw)
-                return Moved(True, max(beyond + _beyond(block), 0.0), at)
+                beyond += _beyond(answering(up, ACTED, last=True).block)
+                return Moved(True, max(beyond, 0.0), at)
             if up is not None and found.verdict is TrafficVerdict.HELD:
                 break
         if up is None:
@@ -145,34 +158,43 @@ def move(counts: Floats, sides: Sides, slow: float, draw: np.random.Generator) -
         up = next_share(up, sides.new, sides.old)
 
 
+class Simulated:
+    """Both sides in virtual time."""
+
+    def __init__(self, counts: Floats, sides: Sides, slow: float, draw: np.random.Generator) -> None:
+        """counts: of each SLOT from its beginning, again and again. slow: times as long as promised, really."""
+        there = sides.there
+        true = replace(there, fixed=there.fixed * slow, each=there.each * slow)
+        self._new, self._old = (
+            [Replica(true) for _ in range(sides.new)],
+            [Replica(sides.here) for _ in range(sides.old)],
+        )
+        self._counts, self._limit, self._draw, self._at = counts, sides.limit, draw, 0.0
+
+    def __call__(self, up: int | None, seconds: float, *, last: bool = False) -> Came:
+        """As Answering has it."""
+        endpoints = self._new if up is None else [*self._new[:up], *self._old]
+        begin, draw = self._at, self._draw
+        self._at += seconds
+        number = int(draw.poisson(self._counts[int(begin / SLOT) % len(self._counts)] / SLOT * seconds))
+        whose, moments = draw.integers(0, len(endpoints), number), begin + seconds * np.sort(draw.random(number))
+        for index, moment in zip(whose.tolist(), moments.tolist(), strict=True):
+            endpoints[index].waiting.append(moment)
+        end = math.inf if last else self._at
+        mine, theirs = (
+            np.sum([one.until(end, self._limit) for one in side], axis=0).tolist() for side in (self._new, self._old)
+        )
+        load, mean = (mine[0] / mine[2], mine[3] / mine[2]) if mine[2] else (0.0, 0.0)
+        old = None if up is None else Answered(theirs[0], theirs[1], 0.0, 0.0)
+        block = TrafficBlock(Answered(mine[0], mine[1], 0.0, 0.0), old)
+        return Came(block, load, mean * math.exp(0.05 * draw.standard_normal()))
+
+
 def _beyond(block: TrafficBlock) -> float:
     """Late ones of the new side beyond as many as the old side would have had of its requests."""
     if block.old is None or not block.old.requests:
         return block.new.late
     return block.new.late - block.old.late / block.old.requests * block.new.requests
-
-
-def _block(
-    rate: float,
-    begin: float,
-    until: float,
-    end: float,
-    sides: tuple[Sequence[Replica], Sequence[Replica]],
-    endpoints: Sequence[Replica],
-    limit: float,
-    draw: np.random.Generator,
-) -> tuple[TrafficBlock, float, float]:
-    """What both sides answer before `end` of what came before `until`; the mean batch of the new side and its
-    seconds."""
-    number = int(draw.poisson(rate * (until - begin)))
-    whose, moments = draw.integers(0, len(endpoints), number), begin + (until - begin) * np.sort(draw.random(number))
-    for index, moment in zip(whose.tolist(), moments.tolist(), strict=True):
-        endpoints[index].waiting.append(moment)
-    mine, theirs = (np.sum([one.until(end, limit) for one in side], axis=0).tolist() for side in sides)
-    load, seconds = (mine[0] / mine[2], mine[3] / mine[2]) if mine[2] else (0.0, 0.0)
-    answered = Answered(mine[0], mine[1], 0.0, 0.0), Answered(theirs[0], theirs[1], 0.0, 0.0)
-    block = TrafficBlock(answered[0], answered[1] if endpoints[-1] is sides[1][-1] else None)
-    return block, load, seconds * math.exp(0.05 * draw.standard_normal())
 
 
 def moves(found: Sequence[Trace]) -> Iterator[Line]:
@@ -191,7 +213,7 @@ def moves(found: Sequence[Trace]) -> Iterator[Line]:
             for slow in (1.0, SLOWER):
                 draw = np.random.default_rng(index)
                 begins = draw.integers(len(counts), size=MOVES).tolist()
-                runs = [move(np.roll(counts, -begin), sides, slow, draw) for begin in begins]
+                runs = [carried_out(sides, Simulated(np.roll(counts, -begin), sides, slow, draw)) for begin in begins]
                 if slow == 1.0:
                     right += [run.back for run in runs]
                 elif sides.spare < slow:  # else it keeps the limit all the same

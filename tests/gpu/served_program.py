@@ -1,15 +1,19 @@
 """A server that answers what waits as one batch, under requests that come at random, on a share of a GPU.
 
     python -m tests.gpu.served_program MODEL SECONDS RATE...
+    python -m tests.gpu.served_program MODEL
 
 Prints one line of JSON: the most requests a second with full batches; then for each RATE, a share of that, the
-requests a second that came, what batches had and took in windows of two seconds, and how long requests took. Requests
-come by a Poisson process whether others are answered or not. It needs PyTorch and torchvision, and nothing else.
+requests a second that came, what batches had and took in windows of two seconds, and how long requests took. Without
+RATE it is asked: a line `REQUESTS_A_SECOND SECONDS LIMIT` on its input gets one with what came of them, and how many
+took longer than the limit. Requests come by a Poisson process whether others are answered or not. It needs PyTorch and
+torchvision, and nothing else.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -49,7 +53,9 @@ def _graph(net: torch.nn.Module, rows: torch.Tensor) -> tuple[torch.cuda.CUDAGra
     return graph, given, result
 
 
-def served(answer: Callable[[int], None], largest: int, rate: float, seconds: float, seed: int) -> dict[str, Any]:
+def served(
+    answer: Callable[[int], None], largest: int, rate: float, seconds: float, seed: int, limit: float = math.inf
+) -> dict[str, Any]:
     """What came of so many requests a second."""
     arrivals = np.cumsum(np.random.default_rng(seed).exponential(1.0 / rate, round(rate * seconds * 1.2)))
     arrivals = arrivals[arrivals < seconds]
@@ -73,14 +79,15 @@ def served(answer: Callable[[int], None], largest: int, rate: float, seconds: fl
     return {
         "rate": len(arrivals) / seconds,
         "requests": len(arrivals),
+        "late": int((took > limit).sum()),
         "windows": [[requests / batches, busy / batches, requests] for batches, requests, busy in windows if batches],
-        "seconds": {str(share): float(np.quantile(took, share)) for share in (0.5, 0.9, 0.95, 0.99)},
+        "seconds": {str(share): float(np.quantile(took, share)) for share in (0.5, 0.9, 0.95, 0.99) if len(took)},
     }
 
 
 def main() -> None:
     """Measure, and print."""
-    name, seconds, shares = sys.argv[1], float(sys.argv[2]), [float(one) for one in sys.argv[3:]]
+    name = sys.argv[1]
     net, rows = _model(name)
     largest = LARGEST[name]
 
@@ -99,8 +106,16 @@ def main() -> None:
     for _ in range(_FULL):
         answer(largest)
     highest = _FULL * largest / (time.perf_counter() - began)
+    figures = {"model": name, "largest": largest, "highest": highest}
+    if len(sys.argv) == 2:
+        print(json.dumps(figures), flush=True)
+        for seed, line in enumerate(sys.stdin):
+            rate, seconds, limit = map(float, line.split())
+            print(json.dumps(served(answer, largest, rate, seconds, seed, limit)), flush=True)
+        return
+    seconds, shares = float(sys.argv[2]), [float(one) for one in sys.argv[3:]]
     found = [served(answer, largest, share * highest, seconds, seed) for seed, share in enumerate(shares)]
-    print(json.dumps({"model": name, "largest": largest, "highest": highest, "runs": found}), flush=True)
+    print(json.dumps({**figures, "runs": found}), flush=True)
 
 
 if __name__ == "__main__":
