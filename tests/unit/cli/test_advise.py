@@ -19,7 +19,7 @@ from rightpool.cli.main import main
 from rightpool.cli.typed_file import FileProblem
 from rightpool.hardware.catalog import load_catalog
 from tests.unit.cli.test_compare import BERT, changed
-from tests.unit.docs.pages import DOCS, ROOT
+from tests.unit.docs.pages import DOCS, ROOT, assert_shown
 
 CATALOG = load_catalog()
 SINFO = ROOT / "examples/compare/sinfo.json"
@@ -203,4 +203,4 @@ def test_the_page_shows_what_the_command_prints(
     shown = re.search(r"^\$ rightpool (advise [^`]*?)```\n\n<!-- output -->\n\n(.*?)\n<!-- end -->", PAGE, re.M | re.S)
     assert shown is not None
     main(shown[1].replace("\\\n", "").split())
-    assert capsys.readouterr().out == shown[2]
+    assert_shown(shown[2], capsys.readouterr().out)

@@ -24,7 +24,7 @@ from rightpool.hardware.ownership import CostBook, Sourced, ownership
 from rightpool.planning.jobs.job import JobKey
 from tests.unit.cli.cluster import NOW, view_of
 from tests.unit.cli.test_explain import with_job
-from tests.unit.docs.pages import DOCS, ROOT
+from tests.unit.docs.pages import DOCS, ROOT, assert_shown
 
 CATALOG = load_catalog()
 BERT = ROOT / "examples/compare/bert-a100.json"
@@ -66,7 +66,7 @@ def test_the_page_shows_what_the_command_prints(
     monkeypatch.chdir(ROOT)
     command, shown = EXAMPLES[number]
     assert main(command.replace("\\\n", "").split()) == 0
-    assert capsys.readouterr().out == shown
+    assert_shown(shown, capsys.readouterr().out)
 
 
 def test_the_page_shows_the_file_of_costs() -> None:

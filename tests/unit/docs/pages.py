@@ -49,3 +49,9 @@ def marked(path: Path) -> list[tuple[str, str, str]]:
 def blocks(path: Path, language: str) -> list[str]:
     """The blocks of code in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def assert_shown(shown: str, printed: str) -> None:
+    """A page shows what is printed. A line `…` stands for what is left out."""
+    begin, left_out, end = shown.partition("\n…\n")
+    assert printed.startswith(begin) and printed.endswith(end.lstrip("\n")) if left_out else printed == shown
