@@ -96,7 +96,8 @@ class Migration(Record):
     """What is being waited for. Absent while rolling back: see failureMessage."""
 
     up: Annotated[Count, Field(exclude_if=not_)] = 0
-    """Of a server: replicas of `to` that are to be there by now, while requests come to both. Absent: all."""
+    """Of a server: replicas of `to` that are to be there by now, while requests come to both; of groups that go one
+    after the other: pods that have started at `to`. Absent: all, or none."""
 
     batches: BatchPromise | None = None
     """Of a server: what its batches were to take there. Absent: nothing was predicted."""

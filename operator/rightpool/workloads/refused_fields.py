@@ -7,13 +7,18 @@ from typing import Any, Final
 _PATH: Final = re.compile(r"\bspec(?:\.[A-Za-z]+|\[\d+\])+")
 # What stands before an unknown field, and says no more than that the API server does not know it.
 _PREAMBLE: Final = re.compile(r'^\w+ in version "\w+" cannot be handled as a \w+: strict decoding error: ')
+_WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)" denied the request: ')
+# Its user knows the value, and what is wrong with it comes after that.
+_OBJECT: Final = re.compile(r"Invalid value: \{.*?\}: ")
 _PART: Final = re.compile(r"[A-Za-z]+|\[\d+\]")
 _SHIFTED: Final = frozenset({"initContainers", "env"})
 
 
 def by_name(message: str, child: Mapping[str, Any]) -> str:
-    """The API server's words about a child, with names in place of the indexes that only the child has: `env[LR]`."""
-    return _PATH.sub(lambda path: _by_name(path[0], child), _PREAMBLE.sub("", message))
+    """The API server's words about a child, as few as say it, with names in place of the indexes that only the child
+    has: `env[LR]`."""
+    words = _OBJECT.sub("", _WEBHOOK.sub(r"webhook \1: ", _PREAMBLE.sub("", message)))
+    return _PATH.sub(lambda path: _by_name(path[0], child), words)
 
 
 def _by_name(path: str, child: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Resources of containers: chips, and the quality of service class."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from rightpool.api.quantities import parse_count, parse_quantity
@@ -8,7 +8,8 @@ from rightpool.api.template import CHIP_RESOURCES
 from rightpool.hardware.vendors.registry import VENDORS
 from rightpool.workloads.template import InvalidTemplate, containers_of, init_containers_of, mapping_in, pod_spec
 
-NO_CHIPS: Final = "no container asks for chips, so nothing trains: name a workload whose pods request an accelerator"
+_NO_CHIPS: Final = "no container asks for chips, so nothing trains: name a workload whose pods request an accelerator"
+_BY_CLAIMS: Final = "its resourceClaims are not read: have a container ask for chips by a resource, as nvidia.com/gpu"
 
 
 def _is_chip(resource: str, pool_resource: str) -> bool:
@@ -67,11 +68,17 @@ def asks_for_chips(template: dict[str, Any]) -> bool:
     return any(map(chips_of, containers_of(template)))
 
 
+def asks_for_none(templates: Iterable[dict[str, Any]]) -> InvalidTemplate:
+    """That no container of these templates asks for chips, as the operator reads it."""
+    claims = any(pod_spec(template).get("resourceClaims") for template in templates)
+    return InvalidTemplate(_BY_CLAIMS if claims else _NO_CHIPS)
+
+
 def take_chips(template: dict[str, Any]) -> tuple[str, int]:
     """Take the chips that the template asks for out of it. The container that asks, and how many it asks for."""
     asking = [(container, chips) for container in containers_of(template) if (chips := chips_of(container))]
     if not asking:
-        raise InvalidTemplate(NO_CHIPS)
+        raise asks_for_none([template])
     if len(asking) > 1:
         names = ", ".join(container["name"] for container, _ in asking)
         raise InvalidTemplate(f"several containers ask for chips ({names}): only one of them can be looked at")

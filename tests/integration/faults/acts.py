@@ -46,14 +46,19 @@ def finish(tenant: Tenant, name: str) -> None:
     def end() -> bool:
         running = [pod for pod in tenant.pods(name) if pod["status"].get("phase") == "Running"]
         for pod in running:
-            over = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-            containers = [{**c, "ready": False, "state": over} for c in pod["status"]["containerStatuses"]]
-            pod["status"].update(phase="Succeeded", containerStatuses=containers)
-            path = PODS.path(tenant.namespace, pod["metadata"]["name"], "status")
-            tenant.client.request("PUT", path, body={**pod, "apiVersion": "v1", "kind": "Pod"})
+            complete(tenant, pod)
         return bool(running)
 
     persistently(end)
+
+
+def complete(tenant: Tenant, pod: Body) -> None:
+    """The program of this pod, which runs, comes to its end."""
+    over = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+    containers = [{**c, "ready": False, "state": over} for c in pod["status"]["containerStatuses"]]
+    pod["status"].update(phase="Succeeded", containerStatuses=containers)
+    path = PODS.path(tenant.namespace, pod["metadata"]["name"], "status")
+    tenant.client.request("PUT", path, body={**pod, "apiVersion": "v1", "kind": "Pod"})
 
 
 def fail(tenant: Tenant, name: str) -> None:

@@ -16,12 +16,13 @@ from rightpool.planning.jobs.abilities import Abilities
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal
 from rightpool.planning.moves.commands import Adopt, HoldObject, TurnObject, commands
-from tests.unit.planning.jobs import changed
+from tests.unit.planning.jobs import AUTO, NOW, changed
 from tests.unit.planning.test_only_watched import step
 from tests.unit.planning.test_users_word import RUNS, moving
 
 GROUPS = Abilities("LeaderWorkerSet", resize=False, affinity=True, by_group=True)
 TURNED = replace(RUNS, revision=2)
+FOUR_GROUPS = Placement("a10g", 4, 4)
 
 
 def turning(*, mode: str = "None", able: Abilities = GROUPS, **fields: Any) -> Job:
@@ -81,3 +82,16 @@ def test_it_goes_back_in_the_same_way() -> None:
     ended = step(changed(back, object_refusal=kept)).state
     assert ended.migration is None and ended.history[-1].outcome is Outcome.FAILED
     assert ended.revision is not None and ended.revision.revision == 2, "it is where it was sent"
+
+
+def test_each_group_has_the_start_deadline_for_itself() -> None:
+    first = changed(moving(Phase.STARTING, replace(TURNED, running=0)), able=GROUPS, spec=turning().spec)
+    migration, at, deadline = first.state.migration, NOW, AUTO.start_deadline.total_seconds()
+    assert migration is not None
+    job = changed(first, migration=replace(migration, target=replace(migration.target, placement=FOUR_GROUPS)))
+    for running in (1, 2, 3):
+        at += 0.9 * deadline
+        job = step(changed(job, revisions={2: replace(TURNED, active=4, running=running)}), at)
+        assert job.state.migration is not None and job.state.migration.phase_since == at
+    back = step(changed(job, revisions={2: replace(TURNED, active=4, running=3)}), at + deadline + 1.0).state.migration
+    assert back is not None and back.rolling_back and back.up == 0

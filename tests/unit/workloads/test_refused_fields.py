@@ -48,6 +48,11 @@ CHILD = {
             "spec.replicatedJobs[0].template.spec.template.spec.containers[0].env[0].value: no",
             "spec.replicatedJobs[0].template.spec.template.spec.containers[0].env[TZ].value: no",
         ),
+        (
+            'admission webhook "validator.trainjob.trainer.kubeflow.org" denied the request: spec.runtimeRef: Invalid '
+            'value: {"name":"a-r1","apiGroup":"b","of":{"c":1}}: must have a volumeMount',
+            "webhook validator.trainjob.trainer.kubeflow.org: spec.runtimeRef: must have a volumeMount",
+        ),
         # What is not there, or has no name, stays as it was said.
         ("spec.template.spec.containers[0].env[2].value", "spec.template.spec.containers[0].env[2].value"),
         ("spec.template.spec.containers[7].env[99].value", "spec.template.spec.containers[7].env[99].value"),

@@ -205,6 +205,11 @@ class RevisionState:
         """Pods that hold chips."""
         return self.running if self.on_nodes is None else self.on_nodes
 
+    @property
+    def awaits_others(self) -> bool:
+        """Whether its scaled pods are made later, once others have ended that run, such as those that fetch data."""
+        return self.exists and not self.suspended and 0 < self.others == self.active and self.blocked is None
+
     def all_running(self, replicas: int) -> bool:
         """Whether the child is there to stay, and its pods run: so many, where some may have run to their end."""
         return self.exists and not self.deleting and 0 < self.running >= replicas - self.completed

@@ -15,6 +15,7 @@ from rightpool.planning.judge.series import FEWEST_WINDOWS, MOST_WINDOWS
 from rightpool.planning.judge.silence import LONGEST_SILENCE_SECONDS, longest_silence, silence
 from rightpool.planning.judge.verdict import Verdict
 from rightpool.planning.moves.beginning import next_revision
+from rightpool.planning.moves.by_group import goes_by_group
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handovers import handover_of
 from rightpool.planning.moves.migration_texts import stays_text, verified_text
@@ -59,29 +60,25 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
     """room: whether there is some where the job came from."""
     state = job.revision(migration.target.revision)
     if state.all_running(migration.target.placement.replicas):
-        target, here = replace(migration.target, since=now), job.state.revision
-        assert here is not None
-        # Its price may be another one by now, and those of the migration stay.
-        job = job.with_state(replace(job.state, revision=replace(target, cost_per_hour=here.cost_per_hour)))
-        migration = replace(migration, target=target, running_at=now)
-        if migration.rolling_back:
-            return end_migration(job, migration, Outcome.ROLLED_BACK, migration.failure or Reason.ROLLED_BACK, now)
-        if not migration.promises or migration.reason is Reason.FLEET_GAINS:
-            migration = replace(migration, doubt=_doubt_of_size(job, migration))
-            return end_migration(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
-        return with_phase(job, migration, Phase.WARMING_UP, now)
+        return _started(job, migration, now)
+    if goes_by_group(job) and state.running > migration.up:  # the next group has the deadline for itself
+        return with_phase(job, replace(migration, up=state.running), migration.phase, now)
     kept = job.observed.object_refusal
     if kept is not None and kept.revision == migration.target.revision and not migration.rolling_back:
         return _turned_back(job, migration, kept.reason, kept.message, now)
     waited = now - migration.phase_since
-    overdue = waited > policy.start_deadline.total_seconds()
+    deadline = policy.start_deadline.total_seconds()
+    # It counts from when its pods may be made. When that was is not kept, so that half of it is left at least.
+    if state.awaits_others and deadline < 2.0 * waited and now - (migration.stopped_at or now) <= LONGEST_WAIT_SECONDS:
+        return with_phase(job, migration, migration.phase, now)
+    overdue = waited > deadline
     # Who is slow, or waits in a queue, may still start; not for ever as a part of the migration.
     given_up = overdue and (job.obstacle is not None or waited > LONGEST_WAIT_SECONDS)
     queue = job.queue if job.queued else None
     refusal = job.observed.refusal
     refused = refusal.message if refusal is not None and refusal.revision == state.revision else None
     cause = job.obstacle or state.why_not_running or refused
-    setback = NotRunning(policy.start_deadline.total_seconds(), cause, queue)
+    setback = NotRunning(deadline, cause, queue)
     if migration.rolling_back or migration.action is Action.UPDATE:
         # What keeps it from starting may last: from then on it is a job to be started, wherever there is room.
         return _not_started(job, migration, setback, now) if given_up else job
@@ -102,6 +99,20 @@ def _starting(job: Job, migration: Migration, policy: PlacementPolicySpec, now: 
         why = Reason.START_PREVENTED if prevented else Reason.START_DEADLINE_EXCEEDED
         return _turned_back(job, migration, why, setback.text(), now)
     return job
+
+
+def _started(job: Job, migration: Migration, now: float) -> Job:
+    target, here = replace(migration.target, since=now), job.state.revision
+    assert here is not None
+    # Its price may be another one by now, and those of the migration stay.
+    job = job.with_state(replace(job.state, revision=replace(target, cost_per_hour=here.cost_per_hour)))
+    migration = replace(migration, target=target, running_at=now, up=0)
+    if migration.rolling_back:
+        return end_migration(job, migration, Outcome.ROLLED_BACK, migration.failure or Reason.ROLLED_BACK, now)
+    if not migration.promises or migration.reason is Reason.FLEET_GAINS:
+        migration = replace(migration, doubt=_doubt_of_size(job, migration))
+        return end_migration(job, migration, Outcome.CARRIED_OUT, migration.reason, now)
+    return with_phase(job, migration, Phase.WARMING_UP, now)
 
 
 def _doubt_of_size(job: Job, migration: Migration) -> float | None:

@@ -25,7 +25,7 @@ class ByGroup(Handover):
 
     def begin(self, job: Job, migration: Migration, now: float, *, save: bool = True) -> Job:
         """Nothing is saved."""
-        return with_phase(job, with_baseline(job, migration, now), Phase.DRAINING, now)
+        return with_phase(job, replace(with_baseline(job, migration, now), up=0), Phase.DRAINING, now)
 
     def step(self, job: Job, migration: Migration, edited: bool, taken: bool, now: float) -> Job:
         """Until the object is changed. What the API server refuses was not disturbed."""

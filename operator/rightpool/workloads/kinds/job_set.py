@@ -42,7 +42,7 @@ from rightpool.workloads.placed import (
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.rendezvous import UNIT, Hosts, Units
-from rightpool.workloads.resources import NO_CHIPS, asks_for_chips, take_chips
+from rightpool.workloads.resources import asks_for_chips, asks_for_none, take_chips
 from rightpool.workloads.template import InvalidTemplate, mapping_in, normalised, objects_in, pod_spec
 
 JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
@@ -121,7 +121,7 @@ class AdoptedJobSets(OfJobSet[JobSetWorkload]):
                 container, chips = take_chips(template)
                 found.append((pods_of(role) * chips, role["name"], container, chips))
         if not found:
-            raise InvalidTemplate(NO_CHIPS)
+            raise asks_for_none(_job(role)["template"] for role in _roles(spec))
         _, name, container, chips = max(found, key=lambda one: one[0])
         return JobSetWorkload(template=spec, role=name, chip_container=container, chips_per_replica=chips)
 

@@ -39,6 +39,12 @@ def without_chips() -> Body:
     return body
 
 
+def by_claims() -> Body:
+    body = without_chips()
+    body["spec"]["template"]["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "two"}]
+    return body
+
+
 def of_another() -> Body:
     return found(labels={LABEL_JOB: "other"}, annotations={ANNOTATION_ADOPTED_BY: "uid-2"})
 
@@ -47,6 +53,7 @@ REFUSED: dict[str, tuple[Body | None, dict[str, str], str, str]] = {
     "made by a JobSet": (owned("JobSet", "llm"), {}, "WorkloadControlled", "JobSet llm, which would undo changes"),
     "two ProfiledJobs": (of_another(), {}, "AdoptedByAnother", "ProfiledJob other already: delete either"),
     "no chips": (without_chips(), {}, "WorkloadNotAdoptable", "no container asks for chips"),
+    "chips by claims": (by_claims(), {}, "WorkloadNotAdoptable", "resourceClaims are not read: have a container ask"),
     "not there": (None, {}, "WorkloadNotFound", "create it, or delete this ProfiledJob"),
     "being deleted": (found(deletionTimestamp="2026-11-28T10:00:00Z"), {}, "WorkloadNotFound", "delete this"),
     "made anew": (found(uid="job-2"), {}, "WorkloadReplaced", "made anew, and this ProfiledJob is of the earlier one"),
