@@ -311,25 +311,6 @@ def test_what_the_plan_gives_to_who_lets_it_waits_for_no_hour_of_windows(gives: 
     assert reason in {made.decision.reason for made in found.assessments.values()}
 
 
-def test_who_may_not_be_moved_for_a_while_keeps_its_place_in_line() -> None:
-    """Or the time of others would be worth less each time that one of them has just been moved."""
-    allocator = Watching()
-    one, two = wide(), replace(just_started(), key=JobKey("ns", "just-started"))
-    machines = {"only": pool("only", A100_CHIP, 2.0, total=16, free=0, per_node=8)}
-    plan(fleet([one, two, new()], machines), allocator=allocator)
-    assert len(allocator.rates["wide"]) > 1
-    assert list(allocator.rates["just-started"]) == [Placement("only", 8, 1)]
-
-
-def test_who_may_not_be_moved_for_a_while_hears_why() -> None:
-    """And not that others have the chips."""
-    one = wide(4, objective="MinimizeTime")
-    assert one.state.revision is not None
-    one = changed(one, revision=replace(one.state.revision, since=NOW - 60.0))
-    made = plan(fleet([one, new()], only(4)), allocator=FleetAllocator())
-    assert made.assessments[one.key].decision.reason is Reason.MINIMUM_RUN_TIME
-
-
 @pytest.mark.parametrize("program", ["same", "other"])
 def test_a_job_that_waits_does_what_another_of_its_program_is_known_to_do(program: str) -> None:
     """What was never measured of any is worth by how many chips there are."""

@@ -64,13 +64,9 @@ def members_of(
         book.add_leaving(job)
     given = set[JobKey]()
     for key, assessment in alone.items():
-        job, evaluated = fleet.jobs[key], assessment.evaluated
-        if evaluated is not None and _lets(job, assessment, fleet):
+        if assessment.evaluated is not None and gives_way(fleet.jobs[key], assessment, fleet):
             given.add(key)
-            # Who may not be moved for a while stays, and counts among those in line: or what the time of others is
-            # worth would change with that.
-            movable = _may_be_moved(job, evaluated, fleet)
-            book.add_running(evaluated, _possible(evaluated, room, free) if movable else ())
+            book.add_running(assessment.evaluated, _possible(assessment.evaluated, room, free))
     asks = list(asks)
     known = _measured_by_program(alone) if any(ask.turn is Turn.START for ask in asks) else {}
     for ask in asks:
@@ -104,27 +100,16 @@ def lacking_nodes(changes: Mapping[JobKey, Placement], fleet: Fleet, room: Room)
 
 
 def gives_way(job: Job, assessment: Assessment, fleet: Fleet) -> bool:
-    """Whether the fleet may move a job that runs for others now."""
-    evaluated = assessment.evaluated
-    return evaluated is not None and _lets(job, assessment, fleet) and _may_be_moved(job, evaluated, fleet)
-
-
-def _may_be_moved(job: Job, evaluated: Evaluated, fleet: Fleet) -> bool:
-    """Whether no limit of a job that lets the fleet move it holds it where it is."""
-    rest = evaluated.outlook
-    return rest is not None and fleet_move_limit(job, rest.restart, fleet.policy, fleet.now) is None
-
-
-def _lets(job: Job, assessment: Assessment, fleet: Fleet) -> bool:
-    """Whether a job that runs takes part in the plan of the fleet: its user lets it, it can save, and no target of it
-    ends with a number that a plan of others does not know."""
+    """Whether the fleet may move a job that runs for others: its user lets it, it can save, and no target of it ends
+    with a number that a plan of others does not know."""
     evaluated, adaptation, targets = assessment.evaluated, job.spec.adaptation, job.spec.targets
+    rest = None if evaluated is None else evaluated.outlook
     return (
         adaptation.gives_way is GivingWay.MOVE
         and adaptation_mode(job, fleet.policy) is AdaptationMode.AUTO
         and not (adaptation.require_approval or job.spec.only_watched or work_of(job.spec).loses_all(job.spec))
         and evaluated is not None
-        and evaluated.outlook is not None
+        and rest is not None
         and evaluated.intent is Intent.SAVE
         and evaluated.unreachable is None
         and targets.deadline is None
@@ -132,6 +117,7 @@ def _lets(job: Job, assessment: Assessment, fleet: Fleet) -> bool:
         and job.state.migration is None
         and job.overruled is None
         and not job.stops
+        and fleet_move_limit(job, rest.restart, fleet.policy, fleet.now) is None
     )
 
 

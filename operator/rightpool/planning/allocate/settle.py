@@ -230,9 +230,8 @@ class _Settlement:
     def _admit(self, key: JobKey, assessment: Assessment, offers: frozenset[int] | None, choice: Choice) -> Assessment:
         """offers: those that it may have; None: all."""
         job, evaluated = self.fleet.jobs[key], self.evaluated[key]
-        unchosen = offers is not None and not offers and assessment.intent is not Intent.START
-        if unchosen and (limit := self._limit_on(job, assessment) or choice.outbid.get(key)) is not None:
-            return self._held(key, assessment, limit)
+        if offers is not None and not offers and key in choice.outbid and assessment.intent is not Intent.START:
+            return self._held(key, assessment, choice.outbid[key])
         assessment = self._with_what_is_left(job, evaluated, assessment)
         if _lacks_room(assessment):
             return self._kept(key, self._gathered(job, assessment))
