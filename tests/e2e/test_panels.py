@@ -18,6 +18,7 @@ RARE = {
     ("Rightpool / Chargeback", "Slower since an edit"): "no story edits a template",
     ("Rightpool / Job", "Chip errors"): "no chip breaks",
     ("Rightpool / Job", "Links"): "no chip here counts the bytes of its links",
+    ("Rightpool / Predictions", "Worth of one more chip"): "no chips are wanted any more when the stories have ended",
 }
 
 
