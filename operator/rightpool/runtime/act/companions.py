@@ -14,6 +14,7 @@ from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.creation import name_taken_text
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.observe.facts import ChildFacts, controlled_by, controller_of, meta
+from rightpool.workloads.kinds.kind import Kind
 from rightpool.workloads.kinds.registry import kind_of
 from rightpool.workloads.refused_fields import by_name
 from rightpool.workloads.template import InvalidTemplate
@@ -63,6 +64,13 @@ class Companions:
                 self._client.replace(resource, {**manifest, "metadata": {**about, **version}})
         except (Invalid, Forbidden) as error:
             raise InvalidTemplate(by_name(error.message, manifest)) from None
+
+    def wait_for(self, kind: Kind[Any], child: Body, refusal: str) -> None:
+        """Raises Fenced where a webhook refuses a child only because it does not know its companion yet, which is
+        there."""
+        name = child["metadata"]["name"]
+        if kind.companion is not None and f'"{name}" not found' in refusal:
+            raise Fenced(f"a webhook does not know {kind.companion.resource.kind} {name} yet")
 
     def give(self, job: Job, child: ChildFacts) -> None:
         """Give the companion to its child, with which it is deleted then."""

@@ -270,18 +270,16 @@ class Executor:
         except InvalidTemplate as error:
             return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, error.message)
         except (Invalid, Forbidden) as error:
-            message = by_name(self._not_stored(kind, manifest, error.message), manifest)
-            message = with_variant(job, command.ref.vendor, message)
+            self._companions.wait_for(kind, manifest, error.message)
+            words = by_name(self._not_stored(kind, manifest, error.message), manifest)
+            message = with_variant(job, command.ref.vendor, words)
             return self._refuse(job, command.ref.revision, Reason.INVALID_TEMPLATE, message)
         if created is None:
             taken = name_taken_text(kind.resource, str(manifest["metadata"]["name"]))
             return self._refuse(job, command.ref.revision, Reason.NAME_TAKEN, taken)
         self._refusals.discard(job.uid)
-        logger.info(
-            "created %s",
-            created.name,
-            extra={"job": str(job.key), "pool": pool.name, "chips": command.ref.placement.chips},
-        )
+        about = {"job": str(job.key), "pool": pool.name, "chips": command.ref.placement.chips}
+        logger.info("created %s", created.name, extra=about)
         if self._services.ensure(job, command, created):
             self._match_suspend(job, command, created)
         return True

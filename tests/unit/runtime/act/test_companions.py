@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rightpool.api.placement import Placement
+from rightpool.cluster.errors import Forbidden
 from rightpool.planning.jobs.job import Job
 from rightpool.runtime.observe.facts import controller_of
 from rightpool.workloads.kinds.train_job import RUNTIMES, TRAIN_JOBS
@@ -60,6 +61,23 @@ def test_what_was_made_before_an_edit_is_made_of_the_edit(world: World) -> None:
     put(world, {"uid": job.uid})
     assert world.run(job) == ["replace TrainingRuntime bert-r1", MADE, *STARTED]
     assert "old" not in world.cluster.objects[RUNTIMES, "bert-r1"]["spec"]
+
+
+def test_a_webhook_that_does_not_know_it_yet_refuses_nothing(world: World) -> None:
+    """Trainer's has a cache, which is behind by seconds where the machine is busy."""
+    job, create = persist(world), world.cluster.create
+    words = 'spec.runtimeRef: TrainingRuntime.trainer.kubeflow.org "bert-r1" not found: must be created before'
+
+    def behind(resource: Any, manifest: Body, **options: Any) -> Body:
+        if resource is TRAIN_JOBS and not options.get("dry_run"):
+            raise Forbidden(words)
+        return create(resource, manifest, **options)
+
+    world.cluster.create = behind  # type: ignore[method-assign]
+    assert world.run(job) == ["create bert-r1 suspend=None"]
+    assert world.executor.refusal(world.read()) is None
+    world.cluster.create = create  # type: ignore[method-assign]
+    assert MADE in world.run(world.read()), "it is tried again at once"
 
 
 def test_that_of_an_earlier_child_is_waited_for(world: World) -> None:
