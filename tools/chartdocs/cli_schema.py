@@ -17,6 +17,7 @@ from rightpool.api.ledger import LedgerEntry
 from rightpool.api.migration import BatchPromise, Migration
 from rightpool.api.placement import CapacityType
 from rightpool.api.premise import Premise
+from rightpool.api.program_edit import EditVerdict
 from rightpool.api.record import Record
 from rightpool.api.resources import RESOURCES
 from rightpool.api.revision import Revision
@@ -268,6 +269,11 @@ def kinds() -> dict[str, Schema]:
             decision=_DECISION,
             evaluatedNow=or_null(_DECISION),
             outbid=or_null(object_of(pool=_TEXT, chips=_COUNT, worthPerHour=_NUMBER, gainPerHour=_NUMBER)),
+            edit=or_null(
+                object_of(
+                    **{"from": or_null(_TEXT)}, verdict=one_of(EditVerdict), ratio=or_null(_NUMBER), message=_TEXT
+                )
+            ),
             migration=or_null(_of_status("migration", Migration, Revision, BatchPromise)),
             recommendation=or_null(_of_status("recommendation", Recommendation)),
             cost=or_null(

@@ -115,7 +115,7 @@ def chargeback() -> dashboard.Dashboard:
         ),
         bars(
             "Slower since an edit",
-            "Samples a second of a chip ÷ those before the last edit of the template, the lowest first.",
+            "Throughput ÷ that before the last edit of the template, on the same chips, the lowest first.",
             SHARE,
             Query(f"bottomk(15, {_job('regression_ratio')})", "{{job_namespace}}/{{profiledjob}}"),
             empty=NOTHING,

@@ -130,6 +130,7 @@ class Reason(StrEnum):
     CHECKPOINT_BOUND = "CheckpointBound"  # the chips wait while the program saves
     COMMUNICATION_BOUND = "CommunicationBound"  # the chips wait for each other
     CHIP_IDLE = "ChipIdle"  # the chips do nothing
+    REGRESSED = "Regressed"  # the program is slower since its template was edited
     SMALL_KERNELS = "SmallKernels"  # kernels follow each other, and fill a part of the chip
     THROTTLED = "Throttled"  # heat or a fault of their power slows the chips
     MEMORY_CAPACITY = "MemoryCapacity"  # the chips' memory is too small for the job

@@ -30,6 +30,9 @@ name an ExplanationList, whose `items` are {namespace, name, state, decision}):
     outbid                  {pool, chips, worthPerHour, gainPerHour}: the chips that would be worth most to the job and
                             that others get, by the fleet's plan; worthPerHour is what they are worth to others beyond
                             their price, gainPerHour what the job would gain by them; null where it is not outbid
+    edit                    {from, verdict, ratio, message}: how what runs compares with the image `from`, which ran
+                            before the template was edited: Improved, NoWorse, Regressed or Unknown, and its rate ÷
+                            that before; null where no edit was judged
     migration               as status.migration; null where none is under way
     recommendation          as status.recommendation; null where nothing is recommended
     cost                    {perHour, spent, saved, savedRange, goodput}, dollars up to asOf; savedRange is {low, high},
@@ -83,6 +86,7 @@ from rightpool.cli.view import ClusterView
 from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.edits import judged_edit
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.evidence import Outbid
@@ -281,6 +285,7 @@ def document(found: Explanation) -> dict[str, Any]:
         "decision": _decision(found.decisions[0]),
         "evaluatedNow": None if found.decisions[1] is None else _decision(found.decisions[1]),
         "outbid": _outbid_document(found.outbid),
+        "edit": _edit(job),
         "migration": status_document(job.state.migration),
         "recommendation": status_document(status.recommendation),
         "cost": {
@@ -296,6 +301,13 @@ def document(found: Explanation) -> dict[str, Any]:
         "server": status_document(status.server),
         "serving": _serving(found),
     }
+
+
+def _edit(job: Job) -> dict[str, Any] | None:
+    edit = judged_edit(job)
+    if edit is None:
+        return None
+    return {"from": edit.before.image, "verdict": edit.verdict.value, "ratio": edit.ratio, "message": edit.message}
 
 
 def _outbid_document(outbid: Outbid | None) -> dict[str, Any] | None:

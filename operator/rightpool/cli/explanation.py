@@ -11,6 +11,7 @@ from rightpool.api.conditions import ConditionType, Reason, find_condition
 from rightpool.api.ledger import LedgerEntry
 from rightpool.api.placement import Placement
 from rightpool.api.premise import Premise
+from rightpool.api.program_edit import EditVerdict
 from rightpool.api.wording import cents, dollars, how_many, number, place, pool_of, share, short_place, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.decided import decided
@@ -27,6 +28,7 @@ from rightpool.cli.served import print_answers, server_columns, server_remark, s
 from rightpool.cli.state import holds_chips, state_of
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.jobs.job import unit_of
+from rightpool.planning.moves.edits import edit_to_judge, judged_edit
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.select import adaptation_mode
@@ -102,6 +104,7 @@ def print_explanation(page: Page, found: Explanation, *, everything: bool = Fals
     if not served or job.observed.profile is not None:
         _profile(page, found)
     print_bottleneck(page, found)
+    _edit(page, found)
     _report(page, found)
     if found.job.state.finished is None:
         _candidates(page, found, everything)
@@ -201,6 +204,25 @@ def _targets(page: Page, found: Explanation) -> None:
     holds = {"True": "hold", "False": "do not hold"}.get(met.status, "are not known to hold")
     page.heading(f"Targets {holds} ({met.reason})")
     page.indented(met.message if ended else forecast_text(found.rest, found.now) or met.message)
+
+
+_EDITED: Final = {
+    EditVerdict.IMPROVED: "faster",
+    EditVerdict.NO_WORSE: "no slower",
+    EditVerdict.REGRESSED: "slower",
+    EditVerdict.UNKNOWN: "not known to be faster or slower",
+}
+
+
+def _edit(page: Page, found: Explanation) -> None:
+    """How what runs compares with what ran before its last edit."""
+    edit = judged_edit(found.job)
+    if edit is not None:
+        page.heading(f"Since the edit: {_EDITED[edit.verdict]}")
+        page.indented(edit.message)
+    elif edit_to_judge(found.job) is not None:
+        page.heading("Since the edit: not known yet")
+        page.indented("it is compared with what ran before, in windows 3, 6, 12 and 24 after its start")
 
 
 def _report(page: Page, found: Explanation) -> None:

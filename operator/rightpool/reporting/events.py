@@ -14,6 +14,7 @@ from typing import Final
 from rightpool.api.conditions import Condition, ConditionType, Reason, find_condition
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
+from rightpool.api.program_edit import EditVerdict
 from rightpool.api.trace import TraceState
 from rightpool.api.trial_run import TrialRun
 from rightpool.api.units import write_unix_time
@@ -21,6 +22,7 @@ from rightpool.api.value_object import value_object
 from rightpool.api.wording import brief, chips, number, place, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.trial_seen import trial_name
+from rightpool.planning.moves.edits import judged_edit
 from rightpool.planning.moves.migration_texts import stopped_unsaved
 from rightpool.planning.moves.transitions import FAILED
 from rightpool.reporting.trial_texts import NOTHING_MEASURED, shown
@@ -101,6 +103,9 @@ class JobEvents:
         yield from _pause(regarding, old, new)
         yield from _trace(regarding, old, new)
         yield from _trial(regarding, old, new)
+        edit = judged_edit(new)
+        if edit is not None and edit.verdict is EditVerdict.IMPROVED and judged_edit(old) != edit:
+            yield Event(regarding, edit.verdict.value, "Observe", edit.message, subject="edit")
         if old.state.finished is None and new.state.finished is not None:
             yield _end(regarding, new, after)
         if new.uid not in self._wrong:  # a new process repeats nothing of what is stored

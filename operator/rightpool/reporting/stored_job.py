@@ -40,10 +40,10 @@ from rightpool.planning.jobs.job import Job, JobKey, VendorProgram
 from rightpool.workloads.injection import Injection, inject
 from rightpool.workloads.kinds.registry import pod_sets_of
 from rightpool.workloads.metadata import controller_reference
-from rightpool.workloads.names import workload_hash
+from rightpool.workloads.names import short_image, workload_hash
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.pod_set import PodSet, scaled_of
-from rightpool.workloads.template import InvalidTemplate
+from rightpool.workloads.template import InvalidTemplate, chip_container_of, normalised
 
 # Stands in for a spec that can't be read, so that such a job is a job like the others, with `invalid` set.
 _UNREADABLE = ProfiledJobSpec(
@@ -134,8 +134,8 @@ class StoredJob:
         consents = spec.adoption is not None and spec.adoption.change is AdoptionChange.RECREATE and not self.controller
         if able is not None and able.anew:
             able = able._replace(resize=able.resize or consents)
-        digest, needs = _program(spec, workload)
-        job = altered(self.job, spec=spec, workload_hash=digest, needs=needs, able=able)
+        digest, needs, image = _program(spec, workload)
+        job = altered(self.job, spec=spec, workload_hash=digest, needs=needs, image=image, able=able)
         return altered(self, job=job, asks=_asks(job), claims=_claims(spec))
 
     @property
@@ -185,16 +185,16 @@ def read_job(
     invalid: str | None = None
     unreadable: str | None = None
     state = _NO_STATE
-    needs = NO_NEEDS
+    needs, image = NO_NEEDS, None
     same = previous is not None and previous.job.uid == about["uid"] and previous.job.generation == generation
     if same and previous is not None and previous.job.spec is not _UNREADABLE:
         spec, digest, variants = previous.job.spec, previous.job.workload_hash, previous.job.variants
-        needs = previous.job.needs
+        needs, image = previous.job.needs, previous.job.image
     else:
         try:
             spec = ProfiledJobSpec.model_validate(body.get("spec") or {})
             spec = spec if once else _shared(spec)
-            digest, needs = _program(spec, spec.workload)
+            digest, needs, image = _program(spec, spec.workload)
             variants = _variants(spec)
         except (ValidationError, ValueError, TypeError, KeyError) as error:
             spec, digest, variants, invalid = _UNREADABLE, "", (), f"spec: {first_problem(error)}"
@@ -223,6 +223,7 @@ def read_job(
         created_at=0.0 if created is None else read_unix_time(created),
         spec=spec,
         workload_hash=digest,
+        image=image,
         needs=needs,
         variants=variants,
         approved=None if approved is None else str(approved).strip()[:_LONGEST_APPROVAL],
@@ -297,10 +298,21 @@ def _read(kind: type[_Kind], status: Mapping[str, Any]) -> _Kind:
                 del rest[name]
 
 
-def _program(spec: ProfiledJobSpec, workload: Workload) -> tuple[str, NodeNeeds]:
-    """The workload's hash, and what its pods with chips ask of nodes. Raises InvalidTemplate."""
+def _program(spec: ProfiledJobSpec, workload: Workload) -> tuple[str, NodeNeeds, str | None]:
+    """The workload's hash, what its pods with chips ask of nodes, and their image. Raises InvalidTemplate."""
     pod_sets = pod_sets_of(workload)
-    return workload_hash(pod_sets), _needs(scaled_of(pod_sets), profiled=spec.profiling.mode is not Switch.OFF)
+    scaled = scaled_of(pod_sets)
+    needs = _needs(scaled, profiled=spec.profiling.mode is not Switch.OFF)
+    return workload_hash(pod_sets), needs, _image(scaled)
+
+
+def _image(pod_set: PodSet) -> str | None:
+    """Of the container with the chips, as a Revision has it; None where the template names none."""
+    try:
+        image = chip_container_of(normalised(pod_set.template), pod_set.chip_container).get("image")
+    except InvalidTemplate:
+        return None  # who builds it says so
+    return sys.intern(short_image(image)) if isinstance(image, str) and image else None
 
 
 def _needs(pod_set: PodSet, *, profiled: bool) -> NodeNeeds:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from rightpool.api.revision import MAX_IMAGE
+from rightpool.api.wording import both_ends
 from rightpool.contract import FIELD_MANAGER, LABEL_JOB, LABEL_POOL, LABEL_REVISION
 from rightpool.workloads.pod_set import PodSet, scaled_of
 from rightpool.workloads.template import InvalidTemplate, canonical
@@ -18,6 +20,7 @@ ANNOTATION_ORIGINAL: Final = "rightpool.dev/original"  # of an object that was c
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _HASH_DIGITS: Final = 16
+_DIGEST_DIGITS: Final = 7
 
 
 def child_name(job: str, revision: int) -> str:
@@ -45,6 +48,13 @@ def check_names(job: str, *names: str) -> None:
         raise InvalidTemplate(
             f"the job's name is too long: {longest!r} has {len(longest)} characters, at most {NAME_LIMIT} fit"
         )
+
+
+def short_image(image: str) -> str:
+    """An image as messages name it: trainer:1.4 of registry.example.com/team/trainer:1.4, a digest by its beginning."""
+    name, _, digest = image.rpartition("/")[2].partition("@")
+    short = f"{name}@{digest.rpartition(':')[2][:_DIGEST_DIGITS]}" if digest else name
+    return both_ends(short, MAX_IMAGE)
 
 
 def selector_labels(job: str, revision: int) -> dict[str, str]:

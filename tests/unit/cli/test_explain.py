@@ -401,7 +401,18 @@ KEYS = [
         "current",
         "candidates",
     ),
-    *("decision", "evaluatedNow", "outbid", "migration", "recommendation", "cost", "history", "server", "serving"),
+    *(
+        "decision",
+        "evaluatedNow",
+        "outbid",
+        "edit",
+        "migration",
+        "recommendation",
+        "cost",
+        "history",
+        "server",
+        "serving",
+    ),
 ]
 
 

@@ -11,26 +11,18 @@ from rightpool.api.wording import number, percent
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cli.bench.profile import BenchProfile
 from rightpool.planning.judge.difference import Difference
+from rightpool.planning.judge.moved_texts import PARTS, MeasuredStep, moved_text, percent_of
 from rightpool.planning.judge.series import RateSeries
 from rightpool.planning.judge.two_runs import OF_TWO_RUNS, Repeats, difference_of_runs, doubt
 from rightpool.planning.judge.verdict import BETTER_Z, TOLERATED, Verdict, verdict
 from rightpool.profiles.profile import SHARED
 
-# A share of the step that has changed by less is not worth a word.
-_MOVED: Final = 0.03
 _MOST: Final = 30  # runs that anybody would wait for
 _EXIT: Final = {Verdict.BETTER: 0, Verdict.SAME: 0, Verdict.WORSE: 1, Verdict.IDLE: 1}
 _UNKNOWN: Final = 3
 _FEWEST_PAIRS: Final = 3
 # From these shares of the time on a run says nothing of its program.
 _VOID: Final = {"throttle": "a fault held its clocks down", "others": "others worked on its chip"}
-_PARTS: Final = {
-    "input": "waiting for input",
-    "saving": "saving",
-    "host": "waiting for the host",
-    "communication": "communicating alone",
-    "chip": "working on the chip",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +78,11 @@ class RunComparison:
         return f"measure {needed} times, in turns (--repeat {needed} --against)"
 
     def _moved(self, sign: float) -> str:
-        """The part of a step that has grown most in time, or with a sign of -1 has shrunk most."""
-        was_in, now_in = self.baseline.model.precision, self.candidate.model.precision
-        if was_in is not None and now_in is not None and was_in != now_in:
-            return f"; it computes in {now_in}, and did in {was_in}"
-        if self.baseline.unit is not self.candidate.unit:
-            return ""
-        before, after = (
-            {part: share / one.rate for part, share in one.shares.items()} for one in (self.baseline, self.candidate)
-        )
-        moved = {part: sign * (after[part] - before[part]) for part in before.keys() & after.keys()}
-        part = max(moved, key=lambda one: moved[one], default=None)
-        if part is None or moved[part] * self.baseline.rate < _MOVED:
-            return ""
-        was, now = self.baseline.shares[part], self.candidate.shares[part]
-        if percent(was) == percent(now):
-            return f"; {_PARTS[part]} takes {'longer' if sign > 0.0 else 'less'}"
-        return f"; {_PARTS[part]} went from {percent(was)} to {percent(now)} of a step"
+        """What has grown most in time, or with a sign of -1 has shrunk most."""
+        both, alike = (self.baseline, self.candidate), self.baseline.unit is self.candidate.unit
+        before, after = (MeasuredStep(one.rate, one.shares if alike else {}, one.model) for one in both)
+        moved = moved_text(before, after, sign)
+        return moved and f"; {moved}"
 
     def markdown(self) -> str:
         """A table with the sentence above it."""
@@ -117,7 +97,7 @@ class RunComparison:
         ]
         if any(one.taken_by_others for one in both):
             rows.append(("others had its cores", *(_or_none(one.taken_by_others) for one in both)))
-        for part, words in _PARTS.items():
+        for part, words in PARTS.items():
             if any(part in one.shares for one in both):
                 rows.append((words, *(_or_none(one.shares.get(part)) for one in both)))
         rows.append(("memory", *("–" if (m := one.memory_bytes) is None else f"{m / 2**30:.2f} GiB" for one in both)))
@@ -167,11 +147,6 @@ def compare_runs(baseline: BenchProfile, candidate: BenchProfile) -> RunComparis
         before, after = _series(baseline, shares[0]), _series(candidate, shares[1])
         return RunComparison(baseline, candidate, "model FLOPs utilization", difference_of_runs(before, after))
     return RunComparison(baseline, candidate, "", None)
-
-
-def percent_of(log: float) -> str:
-    """A change, with its sign."""
-    return f"{math.expm1(log):+.1%}"
 
 
 def _place(one: BenchProfile) -> tuple[str, int]:

@@ -59,6 +59,8 @@ class VendorProgram(NamedTuple):
     """Of the pod template with the variant laid over it, and the chip container."""
     needs: NodeNeeds = NO_NEEDS
     """What this template asks of nodes."""
+    image: str | None = None
+    """Of the chip container, as a Revision has it; None where the template names none."""
 
 
 class Observed(NamedTuple):
@@ -165,6 +167,9 @@ class Job:
     workload_hash: str
     """Of the pod template and chip container in the spec."""
 
+    image: str | None = None
+    """Of that container, as a Revision has it; None where the template names none."""
+
     needs: NodeNeeds = NO_NEEDS
     """What the pod template asks of nodes."""
 
@@ -225,6 +230,11 @@ class Job:
     def workload_hash_of(self, ref: Revision) -> str:
         """The hash that a child of this Revision would be built under now."""
         return self.workload_hash_on(ref.vendor)
+
+    def built(self, ref: Revision) -> Revision:
+        """The same, of the program that a child of this Revision would be built from now."""
+        program = self.variant(ref.vendor) or self
+        return replace(ref, workload_hash=program.workload_hash, image=program.image)
 
     def workload_hash_on(self, vendor: str | None) -> str:
         """The hash of what runs on the chips of this vendor."""

@@ -4,7 +4,7 @@ Unlike a place that is looked at again with every window, these are judged once,
 was promised, and no money goes back and forth. How sure a mean is, is told by how repeats of its run differ, else by
 parts of it (batch means: Law and Kelton, "Simulation modeling and analysis"): a few long ones, since windows side by
 side are alike. A few repeats that happen to agree do not say that the program has no noise: they are taken to differ by
-USUAL_SD at least, as in `verdict.tolerance`.
+USUAL_SD at least, as in `verdict.tolerance`, and by what such windows of a job were seen to differ for longer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from rightpool.planning.judge.difference import Difference, compare
 from rightpool.planning.judge.series import RateSeries
 from rightpool.planning.judge.verdict import BETTER_Z, NOISE_FLOOR, TOLERATED, UNDONE_Z, Rule, Verdict, does_nothing
-from rightpool.profiles.steadiness import PRIOR_FREEDOM, quantile_of_t
+from rightpool.profiles.steadiness import PRIOR_FREEDOM, doubt_of_ratio, quantile_of_t
 
 USUAL_SD: Final = 0.02
 """By how much a run is usually off: standard deviation of the logarithm of its rate. On two busy cores it was 0.03 (12
@@ -50,8 +50,9 @@ def difference_of_runs(before: RateSeries, after: RateSeries, repeats: Repeats =
     if after.mean <= 0.0:
         return found
     counts = len(repeats.before), len(repeats.after)
-    usual = USUAL_SD * math.sqrt(math.fsum(1.0 / count for count in counts))
-    found = replace(found, usual_sd=usual, usual_freedom=PRIOR_FREEDOM)
+    usual = USUAL_SD * math.sqrt(math.fsum(1.0 / count for count in counts)), PRIOR_FREEDOM
+    sd, freedom = max(usual, _seen(before, after))
+    found = replace(found, usual_sd=sd, usual_freedom=freedom)
     if min(counts) < _FEWEST_REPEATS or min(*repeats.before, *repeats.after) <= 0.0:
         doubts = [_doubt_of_mean(one.rates) for one in (before, after)]
         sd, freedom = math.hypot(*(one for one, _ in doubts)), math.fsum(freedom for _, freedom in doubts)
@@ -63,6 +64,16 @@ def difference_of_runs(before: RateSeries, after: RateSeries, repeats: Repeats =
     else:
         sd, freedom = math.hypot(_doubt_of_repeats(early), _doubt_of_repeats(late)), min(counts) - 1.0
     return replace(found, sd=max(sd, _LEAST_SD), freedom=freedom)
+
+
+def _seen(before: RateSeries, after: RateSeries) -> tuple[float, float]:
+    """By how much two means of so many windows were seen to differ on one place, a standard deviation, and its degrees
+    of freedom; 0 where none were. Longer spans than were seen are not taken to be less sure for that."""
+    variation = after.variation
+    if variation is None or not variation.spans:
+        return 0.0, PRIOR_FREEDOM
+    longest = variation.spans[-1].windows
+    return doubt_of_ratio(variation, min(before.windows, longest), min(after.windows, longest), USUAL_SD)
 
 
 def _doubt_of_repeats(logs: Sequence[float]) -> float:

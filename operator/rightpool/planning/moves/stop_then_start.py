@@ -16,6 +16,7 @@ from rightpool.planning.books.accounting import departed
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.moves.baseline import with_baseline
+from rightpool.planning.moves.edits import with_edit
 from rightpool.planning.moves.ending import end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
 from rightpool.planning.moves.migration_texts import unsaved_text
@@ -135,7 +136,8 @@ def _unsaved(job: Job, migration: Migration, why: Reason, now: float, *, leaves:
 
 def _left(job: Job, migration: Migration, now: float) -> Job:
     """The old Revision is ended."""
-    return with_phase(job, with_baseline(job, migration, now), Phase.DRAINING, now)
+    migration = with_baseline(job, migration, now)
+    return with_phase(with_edit(job, migration), migration, Phase.DRAINING, now)
 
 
 def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
@@ -147,7 +149,7 @@ def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
 def at_target(job: Job, migration: Migration, edited: bool, now: float) -> Job:
     """The job whose place is the target from now on, which starts. edited: whether the workload is another than was
     planned."""
-    target = replace(migration.target, workload_hash=job.workload_hash_of(migration.target), created_at=now)
+    target = replace(job.built(migration.target), created_at=now)
     migration = replace(migration, target=target, stopped_at=now, running_at=None)
     job = departed(job, migration, now)
     assert job.state.migration is not None

@@ -7,9 +7,11 @@ from typing import Final
 
 from rightpool.api.choices import Switch
 from rightpool.api.conditions import Reason
+from rightpool.api.program_edit import EditVerdict
 from rightpool.api.wording import how_many, sentence, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.edits import judged_edit
 from rightpool.planning.offers.flops_texts import peak_exceeded_text
 from rightpool.planning.offers.readiness import comparable_elsewhere
 from rightpool.planning.offers.targets.registry import TARGETS
@@ -177,7 +179,9 @@ def efficient(job: Job, context: Context) -> Statement:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile yet")
     diagnosis = job.observed.diagnosis
     text = partial(diagnosis_text, diagnosis.finding)
-    reason = _INEFFICIENT.get(diagnosis.bottleneck)
+    reason, edit = _INEFFICIENT.get(diagnosis.bottleneck), judged_edit(job)
+    if edit is not None and edit.verdict is EditVerdict.REGRESSED and reason is not Reason.THROTTLED:
+        return Statement("False", Reason.REGRESSED, edit.message)
     if reason is not None:
         return Statement("False", reason, text)
     current = None if context.assessment is None else context.assessment.current

@@ -18,8 +18,6 @@ from heapq import nlargest
 from typing import Final
 from zlib import crc32
 
-from rightpool.api.action import Action
-from rightpool.api.ledger import Outcome
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cluster.client import ClusterClient
 from rightpool.contract import LABEL_CHARGEBACK, LABEL_POOL_COSTS
@@ -28,10 +26,10 @@ from rightpool.planning.books.chargeback import Chargeback, deleted_moves
 from rightpool.planning.books.pool_costs import PoolCosts
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.edits import judged_edit
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.experience import MOST_COMPARISONS
 from rightpool.planning.work.progress import goodput, progress_of
-from rightpool.profiles.profile import Profile
 from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
 from rightpool.reporting.pool_costs_object import NAME, is_pool_costs, pool_costs_object, read_pool_costs
 from rightpool.reporting.stored_job import StoredJob
@@ -198,12 +196,15 @@ def _job_figures(
         found["rightpool_job_spent_dollars"][labels] = spent
         found["rightpool_job_saved_dollars"][labels] = account.saved
         found["rightpool_job_chip_seconds"][labels] = account.chip_seconds
-        measured = {"rightpool_job_goodput_ratio": goodput(account, progress_of(job, now))}
+        edit = judged_edit(job)
+        measured = {
+            "rightpool_job_goodput_ratio": goodput(account, progress_of(job, now)),
+            "rightpool_job_regression_ratio": None if edit is None else edit.ratio,
+        }
         profile = job.observed.profile
         if profile is not None and profile.complete and job.state.revision is not None:
             assessment = assessments.get(job.key)
             current = None if assessment is None else assessment.current
-            measured["rightpool_job_regression_ratio"] = _regression(job, profile)
             measured[_JOULES[profile.unit]] = profile.joules_per_unit
             if current is not None:
                 measured["rightpool_job_scaling_efficiency_ratio"] = current.scaling_efficiency
@@ -212,30 +213,6 @@ def _job_figures(
             if value is not None:
                 found[name][labels] = value
     return dict(found)
-
-
-def _regression(job: Job, profile: Profile) -> float | None:
-    """Samples a second of a chip ÷ those before the last edit. None where steps are counted: an edit may change
-    how many samples a step has, which is not seen."""
-    rate, before = profile.throughput, _before_edit(job)
-    if rate is None or not rate.value or before is None or profile.unit is not WorkUnit.SAMPLES:
-        return None
-    return rate.value / profile.chips / before
-
-
-def _before_edit(job: Job) -> float | None:
-    """Samples a second of a chip before the user's last edit of the template, if that is the last thing that happened
-    to the job, and the pool is the same."""
-    revision = job.state.revision
-    if revision is None or not job.state.history or job.state.migration is not None:
-        return None
-    last = job.state.history[-1]
-    if last.action is not Action.UPDATE or last.outcome is not Outcome.CARRIED_OUT or last.unit is not WorkUnit.SAMPLES:
-        return None
-    if last.resized or last.source.pool != revision.placement.pool or last.target != revision.placement:
-        return None
-    before = last.baseline_throughput
-    return None if not before else before / last.source.chips
 
 
 class PoolCostBooks:

@@ -11,7 +11,7 @@ import pytest
 from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.ledger import Outcome
-from rightpool.api.placement import Placement
+from rightpool.api.program_edit import ProgramEdit
 from rightpool.api.progress import JobProgress
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.traits import ModelTraits
@@ -33,7 +33,7 @@ from rightpool.runtime.act.chargeback_books import (
     ChargebackBooks,
 )
 from rightpool.runtime.metrics import ChargebackFigures
-from tests.unit.planning.jobs import FOUR, NOW, changed, entry, judged, running, spec
+from tests.unit.planning.jobs import NOW, changed, entry, judged, running, spec
 from tests.unit.planning.world import complete_profile
 from tests.unit.prediction.fixtures import A100
 
@@ -317,35 +317,17 @@ def test_what_is_not_stored_at_the_end_is_stored_then() -> None:
     assert sum(charge.spent for charge in read_books(body).totals().values()) == 13.0
 
 
-@pytest.mark.parametrize(
-    ("fields", "ratio"),
-    [
-        ({}, 0.5),
-        ({"outcome": Outcome.SUPERSEDED}, None),
-        ({"action": "Move"}, None),
-        ({"source": Placement("a10g", 4, 1)}, None),
-        ({"baseline_throughput": None}, None),
-        ({"source": Placement("a100", 2, 1)}, 0.25),
-        ({"unit": WorkUnit.STEPS}, None),
-        ({"source": Placement("a100", 2, 1), "doubt": 0.05}, None),
-    ],
-)
-def test_less_per_chip_since_an_edit(fields: dict[str, Any], ratio: float | None) -> None:
-    edit = {
-        "action": "Update",
-        "outcome": Outcome.CARRIED_OUT,
-        "source": FOUR,
-        "target": FOUR,
-        "baseline_throughput": 2000.0,
-    } | fields
-    last = entry(edit.pop("outcome"), NOW - 60.0, **edit)
-    last = replace(last, action=Action(last.action))
-    job = changed(running(rate=1000.0), account=Account(spent=5.0), history=(last,))
+@pytest.mark.parametrize("judged", ["h", "another", ""])
+def test_what_an_edit_has_brought_is_shown_once_it_was_judged(judged: str) -> None:
+    job = running(rate=1000.0)
+    assert job.state.revision is not None
+    edit = ProgramEdit(job.state.revision, judged=judged, ratio=0.5)
+    job = changed(job, account=Account(spent=5.0), edit=edit)
     operator = Operator(Cluster())
     stored = StoredJob(changed(job, profile=None), packed({}), 1, "1", team="vision")
     operator.books.cycle({job.key: stored}, {job.key: job}, {}, NOW)
     shown = operator.figures.jobs.get("rightpool_job_regression_ratio", {})
-    assert shown.get(("ns", "job", "vision")) == (None if ratio is None else pytest.approx(ratio))
+    assert shown.get(("ns", "job", "vision")) == (0.5 if judged == "h" else None)
 
 
 @pytest.mark.parametrize("chips", [0.0, 7200.0])
