@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from enum import StrEnum
 from operator import not_
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
-from rightpool.api.migration import MAX_BASELINE_RATES
 from rightpool.api.record import Record
-from rightpool.api.revision import Revision
-from rightpool.api.traits import UNKNOWN_TRAITS, ModelTraits
 from rightpool.api.units import WORD, Figure, Quantity
 from rightpool.api.value_object import value_object
 from rightpool.api.work_unit import WorkUnit, counts_samples
+
+MAX_RATES: Final = 8
+"""Windows before an edit that a status keeps."""
+MAX_IMAGE: Final = 63
+"""Characters that a status keeps of an image's name."""
 
 
 class EditVerdict(StrEnum):
@@ -26,50 +28,41 @@ class EditVerdict(StrEnum):
     UNKNOWN = "Unknown"  # it varies too much, or what is counted does not compare
 
 
-@value_object
-class PartShares(Record):
-    """Shares of a step, by what the chips do in it. Absent: not known."""
-
-    input: Figure | None = None
-    """They wait for input."""
-
-    saving: Figure | None = None
-    """They wait for a save."""
-
-    host: Figure | None = None
-    """They wait for the host for another reason."""
-
-    communication: Figure | None = None
-    """They wait for each other."""
-
-    chip: Figure | None = None
-    """They work."""
+def _is_unknown(verdict: EditVerdict) -> bool:
+    return verdict is EditVerdict.UNKNOWN
 
 
 @value_object
 class ProgramEdit(Record):
-    """The last edit of the program of a job that stayed where it was."""
+    """The last edit of the program of a job that stayed where it was. It ends where the job leaves."""
 
-    before: Revision
-    """What ran before."""
+    workload_hash: Annotated[str, Field(alias="from")]
+    """Hash of the workload before."""
 
-    rates: Annotated[tuple[Quantity, ...], Field(max_length=MAX_BASELINE_RATES, exclude_if=not_)] = ()
-    """Its throughput in its newest windows, units a second, the newest last. Absent: it is judged."""
+    image: Annotated[str | None, Field(max_length=MAX_IMAGE)] = None
+    """Image of the container with the chips before, as messages name it. Absent: not known."""
+
+    rates: Annotated[tuple[Quantity, ...], Field(max_length=MAX_RATES, exclude_if=not_)] = ()
+    """Throughput before, in the newest windows, units a second, the newest last. Absent: it is judged."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What that counts. Absent: Samples."""
 
-    shares: PartShares = PartShares()
-    """Of its step."""
+    shares: Annotated[tuple[Figure | None, ...], Field(max_length=5, exclude_if=not_)] = ()
+    """Of the step before, in which the chips waited for input, for a save, for the host and for each other, and worked.
+    Absent: not known."""
 
-    model: ModelTraits = UNKNOWN_TRAITS
-    """What it said of its model."""
+    precision: str | None = None
+    """Arithmetic of the matrix multiplications before. Absent: not known."""
+
+    batch: int | None = None
+    """Samples of a step before. Absent: not known."""
 
     judged: Annotated[str, Field(exclude_if=not_)] = ""
     """Hash of the workload that was judged. Absent: none was yet."""
 
-    verdict: Annotated[EditVerdict, WORD] = EditVerdict.UNKNOWN
-    """How that compares."""
+    verdict: Annotated[EditVerdict, WORD, Field(exclude_if=_is_unknown)] = EditVerdict.UNKNOWN
+    """How that compares. Absent: Unknown."""
 
     ratio: Quantity | None = None
     """Its rate ÷ that before. Absent: Unknown, or not judged."""

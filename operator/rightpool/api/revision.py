@@ -14,8 +14,6 @@ from rightpool.api.value_object import value_object
 
 MAX_REVISION: Final = 99_999
 """Of a job's Revisions. Names of children have room for five digits."""
-MAX_IMAGE: Final = 63
-"""Characters that a status keeps of an image's name."""
 
 
 @value_object
@@ -58,9 +56,6 @@ class Revision(Record):
 
     chip: str | None = None
     """Key of its chips in the catalog when it was decided on: a pool may get others. Absent: not known."""
-
-    image: Annotated[str | None, Field(max_length=MAX_IMAGE)] = None
-    """Image of the container with the chips, without its registry. Absent: not known."""
 
     def with_replicas(self, pods: int) -> Revision:
         """The same with so many pods, each as dear as before; the very object where it has them."""

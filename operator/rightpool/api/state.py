@@ -17,7 +17,7 @@ from rightpool.api.ledger import MAX_HISTORY, LedgerEntry
 from rightpool.api.migration import Migration
 from rightpool.api.model import ATOMIC
 from rightpool.api.pause import Pause
-from rightpool.api.program_edit import ProgramEdit
+from rightpool.api.program_edit import MAX_IMAGE, ProgramEdit
 from rightpool.api.progress import JobProgress
 from rightpool.api.record import PACKED, Record
 from rightpool.api.recovery import Recovery
@@ -114,6 +114,9 @@ class JobState(Record):
 
     history: Annotated[tuple[LedgerEntry, ...], Field(max_length=MAX_HISTORY, json_schema_extra=ATOMIC)] = ()
     """The last seven decisions, the newest last."""
+
+    image: Annotated[str | None, Field(max_length=MAX_IMAGE), PACKED] = None
+    """Image of the container with the chips that the Revision was made from, as messages name it. Absent: not known."""
 
     edit: Annotated[ProgramEdit | None, PACKED] = None
     """The last edit of what the job runs, and how that compares with what ran before. Absent: none was measured."""

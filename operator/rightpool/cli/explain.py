@@ -307,7 +307,7 @@ def _edit(job: Job) -> dict[str, Any] | None:
     edit = judged_edit(job)
     if edit is None:
         return None
-    return {"from": edit.before.image, "verdict": edit.verdict.value, "ratio": edit.ratio, "message": edit.message}
+    return {"from": edit.image, "verdict": edit.verdict.value, "ratio": edit.ratio, "message": edit.message}
 
 
 def _outbid_document(outbid: Outbid | None) -> dict[str, Any] | None:

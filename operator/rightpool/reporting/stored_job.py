@@ -307,7 +307,7 @@ def _program(spec: ProfiledJobSpec, workload: Workload) -> tuple[str, NodeNeeds,
 
 
 def _image(pod_set: PodSet) -> str | None:
-    """Of the container with the chips, as a Revision has it; None where the template names none."""
+    """Of the container with the chips, as messages name it; None where the template names none."""
     try:
         image = chip_container_of(normalised(pod_set.template), pod_set.chip_container).get("image")
     except InvalidTemplate:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from rightpool.api.revision import MAX_IMAGE
+from rightpool.api.program_edit import MAX_IMAGE
 from rightpool.api.wording import both_ends
 from rightpool.contract import FIELD_MANAGER, LABEL_JOB, LABEL_POOL, LABEL_REVISION
 from rightpool.workloads.pod_set import PodSet, scaled_of

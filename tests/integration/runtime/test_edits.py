@@ -42,7 +42,6 @@ def test_a_slower_image_is_a_regression_also_for_an_operator_that_is_started_ane
     eventually(lambda: fleet.condition(NAME, "Efficient").get("reason") == "Regressed", "it is judged")
     efficient = fleet.condition(NAME, "Efficient")
     assert efficient["status"] == "False" and "with trainer:2 against trainer:1" in efficient["message"]
-    assert fleet.status(NAME)["placement"]["image"] == "trainer:2"
     found = eventually(lambda: [e for e in events(fleet, NAME) if e["reason"] == "Regressed"], "an Event says so")
     assert [(event["type"], event["message"]) for event in found] == [("Warning", efficient["message"])]
     eventually(lambda: 0.3 < operator.metric("rightpool_job_regression_ratio") < 0.7, "the metric has it")

@@ -36,9 +36,9 @@ def program(world: World, digest: str, image: str | None) -> World:
 def first() -> World:
     """A job that runs its first program."""
     world = on_a100()
-    assert world.job.state.revision is not None
-    state = replace(world.job.state, revision=replace(world.job.state.revision, image=OLD))
-    world.job = replace(world.job, state=state)
+    world.job = replace(world.job, image=OLD)
+    world.settle(1)
+    assert world.job.state.image == OLD
     return world
 
 
@@ -88,7 +88,7 @@ def test_what_an_operator_goes_on_from_is_the_status() -> None:
     world = edited(first(), 800.0, cycles=0)
     state = world.job.state
     restored = JobState.from_dict(JobState.restored(JobState.stored(state.to_dict())))
-    assert restored.edit is not None and restored.edit.before.image == OLD
+    assert restored.edit is not None and restored.edit.image == OLD
     assert restored.edit == state.edit
     world.job = world.job.with_state(restored)
     world.settle()
@@ -115,7 +115,7 @@ def test_an_edit_while_a_move_is_judged_is_compared_with_what_ran_there() -> Non
     world.cycle()
     assert world.job.state.migration is None and world.job.state.history[-1].outcome is Outcome.SUPERSEDED
     found = verdict_on(edited(world, 200.0))
-    assert found is not None and found.before.placement == A10G
+    assert found is not None
     assert found.ratio == pytest.approx(2 / 3)
 
 
@@ -161,12 +161,9 @@ def open_edit(*rates: float, spread: float = 0.01, unit: WorkUnit = WorkUnit.SAM
     """A job whose first program did 1000 units a second, and whose second one does these."""
     measured = replace(complete_profile(1, rates[-1] or 1.0, NOW, unit=unit), chips=4)
     spans = tuple(SpanDifference(length, 60.0, spread**2) for length in (1, 3))
-    job = running(measured=measured, image=NEW, variation=Variation(1, NOW, rates, spans, unit))
-    here = job.state.revision
-    assert here is not None
-    before = replace(here, workload_hash="h0", image=OLD)
-    edit = replace(ProgramEdit(before, (1000.0,) * 12, unit), **fields)  # type: ignore[arg-type]
-    return changed(job, revision=replace(here, image=NEW), edit=edit)
+    job = running(measured=measured, variation=Variation(1, NOW, rates, spans, unit))
+    edit = replace(ProgramEdit("h0", OLD, (1000.0,) * 8, unit), **fields)  # type: ignore[arg-type]
+    return job.with_state(replace(job.state, edit=edit, image=NEW))
 
 
 def verdict_of(job: Job) -> EditVerdict | None:
@@ -226,7 +223,7 @@ def test_what_hangs_is_a_regression() -> None:
 def test_steps_compare_where_they_have_as_many_samples(
     before: int | None, after: int | None, verdict: EditVerdict
 ) -> None:
-    job = open_edit(500.0, 500.0, 500.0, unit=WorkUnit.STEPS, model=ModelTraits(batch=before))
+    job = open_edit(500.0, 500.0, 500.0, unit=WorkUnit.STEPS, batch=before)
     profile = job.observed.profile
     assert profile is not None
     job = changed(job, profile=replace(profile, traits=ModelTraits(batch=after)))
@@ -239,16 +236,13 @@ def test_a_sentence_names_what_moved_and_fits() -> None:
         readings = {name: Reading(share, share, share, Quality.MEASURED) for name, share in shares.items()}
         return replace(profile, readings={**profile.readings, **readings})
 
-    world = first()
     name = "a-trainer-with-a-name-that-nobody-would-type:"
-    program(world, "h2", f"{name}2026.11.29-0123abcd")
-    job = open_edit(400.0, 400.0, 400.0, model=ModelTraits(precision="bf16"))
-    profile, edit, here = job.observed.profile, job.state.edit, job.state.revision
-    assert profile is not None and edit is not None and here is not None
-    shares = replace(edit.shares, input=0.02, saving=0.0, host=0.0, communication=0.0, chip=0.98)
-    edit = replace(edit, shares=shares, before=replace(edit.before, image=f"{name}2026.11.28-0123abcd"))
-    job = changed(job, edit=edit, profile=at(profile, 0.39, 0.61))
-    job = changed(job, revision=replace(here, image=f"{name}2026.11.29-0123abcd"))
+    job = open_edit(400.0, 400.0, 400.0, precision="bf16")
+    profile, edit = job.observed.profile, job.state.edit
+    assert profile is not None and edit is not None
+    edit = replace(edit, shares=(0.02, 0.0, 0.0, 0.0, 0.98), image=f"{name}2026.11.28-0123abcd")
+    job = changed(job, profile=at(profile, 0.39, 0.61))
+    job = job.with_state(replace(job.state, edit=edit, image=f"{name}2026.11.29-0123abcd"))
     message = with_edit_judged(job).state.edit.message  # type: ignore[union-attr]
     assert message.endswith("; waiting for input went from 2% to 61% of a step") and len(message) <= MESSAGE
     assert "2026.11.29" in message and "2026.11.28" in message

@@ -33,9 +33,9 @@ def edited(verdict: EditVerdict | None, bottleneck: Bottleneck = Bottleneck.INPU
     assert job.state.revision is not None and job.observed.profile is not None
     diagnosis = replace(diagnose(job.observed.profile, A100.accelerator), bottleneck=bottleneck)
     job = changed(job, diagnosis=diagnosis)
-    edit = ProgramEdit(replace(job.state.revision, workload_hash="h0"), (1000.0,) * 3)
+    edit = ProgramEdit("h0", rates=(1000.0,) * 3)
     if verdict is not None:
-        edit = ProgramEdit(edit.before, judged="h", verdict=verdict, ratio=0.8, message=MESSAGE)
+        edit = replace(edit, rates=(), judged="h", verdict=verdict, ratio=0.8, message=MESSAGE)
     return changed(job, edit=edit)
 
 
@@ -84,9 +84,9 @@ def explained(edit: dict[str, Any] | None) -> tuple[dict[str, Any], str]:
     client = two_pools()
     status = running_status()
     if edit is not None:
-        before = {**status["placement"], "workloadHash": "h0", "image": "trainer:1.4"}
         status["placement"]["workloadHash"] = edit.get("judged") or "h"
-        status = JobState.stored({**status, "edit": {"before": before, **edit}})
+        known = {"from": "h0", "image": "trainer:1.4"}
+        status = JobState.stored({**status, "edit": {**known, **edit}})
     client.add(PROFILED_JOBS, stored_job(status=status))
     page, stream = printed()
     found = explain(view_of(client), JobKey("vision", "resnet50"), STORED)

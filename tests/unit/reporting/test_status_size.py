@@ -20,6 +20,7 @@ from rightpool.api.migration import MAX_BASELINE_RATES, Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.premise import Premise, PremiseKind
+from rightpool.api.program_edit import MAX_RATES, ProgramEdit
 from rightpool.api.progress import JobProgress
 from rightpool.api.recovery import Recovery
 from rightpool.api.rescue import Rescue
@@ -70,6 +71,7 @@ UNCERTAIN: Final = Estimate(
     (("chips of a10g-24gb-reserved", 0.123456), ("host", -0.0123456), ("window", 0.0123456)),
 )
 HASH: Final = "0123456789abcdef"
+IMAGE: Final = "trainer-of-a-team:2026.11.29-0123abcd"
 COUNTERFACTUAL: Final = Counterfactual(
     HERE, 23.5094, 23.5094, NOW, 12345.67, 0.612345, 1.23456, 1.23456, 0.234567, 12, WorkUnit.STEPS, RATE, NOW, RATE,
     NOW, 24, 9, 12345.67, -12345.67,
@@ -107,6 +109,17 @@ MIGRATION: Final = Migration(
     target_work=0.9876,
     throttled=True,
     doubt=0.0123456,
+)
+
+
+EDIT: Final = ProgramEdit(
+    "123456789abcdef0",
+    IMAGE,
+    (RATE,) * MAX_RATES,
+    WorkUnit.STEPS,
+    (0.0123, 0.0123, 0.0123, 0.123, 0.84),
+    "bf16",
+    4096,
 )
 
 
@@ -173,6 +186,8 @@ def remembered(job: Job, **state: Any) -> Job:
         last_move_at=NOW - 60.0,
         avoid=avoided,
         history=history(),
+        image=IMAGE,
+        edit=EDIT,
         **state,
     )
 
@@ -296,6 +311,8 @@ def test_a_status_is_small_while_the_job_moves(
         interruption = Interruption("d-12", NOW, 12345.67, 10**9, WorkUnit.STEPS, True, interrupted)
         state |= {"account": account, "interruption": interruption}
     leaves = migration.phase in (Phase.PLANNED, Phase.CHECKPOINTING)
+    if not leaves or migration.rolling_back:
+        state["edit"] = None  # what was compared where it was ends
     body = body_of(at(changed(job, **state), migration.moving if leaves else migration.target))
     conditions = {condition["type"]: condition for condition in body["conditions"]}
     assert conditions["Placed"]["reason"] == "Running"

@@ -80,7 +80,7 @@ class RunComparison:
     def _moved(self, sign: float) -> str:
         """What has grown most in time, or with a sign of -1 has shrunk most."""
         both, alike = (self.baseline, self.candidate), self.baseline.unit is self.candidate.unit
-        before, after = (MeasuredStep(one.rate, one.shares if alike else {}, one.model) for one in both)
+        before, after = (MeasuredStep(one.rate, one.shares if alike else {}, one.model.precision) for one in both)
         moved = moved_text(before, after, sign)
         return moved and f"; {moved}"
 

@@ -60,7 +60,7 @@ class VendorProgram(NamedTuple):
     needs: NodeNeeds = NO_NEEDS
     """What this template asks of nodes."""
     image: str | None = None
-    """Of the chip container, as a Revision has it; None where the template names none."""
+    """Of the chip container, as messages name it; None where the template names none."""
 
 
 class Observed(NamedTuple):
@@ -168,7 +168,7 @@ class Job:
     """Of the pod template and chip container in the spec."""
 
     image: str | None = None
-    """Of that container, as a Revision has it; None where the template names none."""
+    """Of that container, as messages name it; None where the template names none."""
 
     needs: NodeNeeds = NO_NEEDS
     """What the pod template asks of nodes."""
@@ -231,10 +231,9 @@ class Job:
         """The hash that a child of this Revision would be built under now."""
         return self.workload_hash_on(ref.vendor)
 
-    def built(self, ref: Revision) -> Revision:
-        """The same, of the program that a child of this Revision would be built from now."""
-        program = self.variant(ref.vendor) or self
-        return replace(ref, workload_hash=program.workload_hash, image=program.image)
+    def image_of(self, ref: Revision) -> str | None:
+        """The image that a child of this Revision would be built from now."""
+        return (self.variant(ref.vendor) or self).image
 
     def workload_hash_on(self, vendor: str | None) -> str:
         """The hash of what runs on the chips of this vendor."""

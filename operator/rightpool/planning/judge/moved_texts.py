@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from rightpool.api.traits import ModelTraits
 from rightpool.api.wording import percent
 
 # A share of the step that has changed by less is not worth a word.
@@ -18,7 +17,7 @@ PARTS: Final = {
     "communication": "communicating alone",
     "chip": "working on the chip",
 }
-"""What the chips do in a step, by the names of shares."""
+"""What the chips do in a step, by the names of shares; in this order a status has them."""
 
 
 class MeasuredStep(NamedTuple):
@@ -28,8 +27,8 @@ class MeasuredStep(NamedTuple):
     """Units a second."""
     shares: Mapping[str, float]
     """Of the step, by the names of PARTS; empty where they are not known."""
-    model: ModelTraits
-    """What the program said of its model."""
+    precision: str | None
+    """Arithmetic of its matrix multiplications; None where that is not known."""
 
 
 def percent_of(log: float) -> str:
@@ -40,7 +39,7 @@ def percent_of(log: float) -> str:
 def moved_text(before: MeasuredStep, after: MeasuredStep, sign: float) -> str:
     """The part of a unit's time that has grown most, or with a sign of -1 has shrunk most; empty where none has. Both
     rates count the same."""
-    was_in, now_in = before.model.precision, after.model.precision
+    was_in, now_in = before.precision, after.precision
     if was_in is not None and now_in is not None and was_in != now_in:
         return f"it computes in {now_in}, and did in {was_in}"
     early, late = ({part: share / one.rate for part, share in one.shares.items()} for one in (before, after))

@@ -299,7 +299,7 @@ def _turned_back(
         migration,
         rolling_back=True,
         abandoned=migration.target,
-        target=job.built(back),
+        target=replace(back, workload_hash=job.workload_hash_of(back)),
         message="",
         failure=failure,
         failure_message=message,

@@ -128,7 +128,7 @@ def _revision(job: Job, decision: Decision, number: int, now: float) -> Revision
         template_vendor=decision.candidate.template_vendor,
         chip=decision.candidate.chip,
     )
-    return job.built(ref)
+    return replace(ref, workload_hash=job.workload_hash_of(ref))
 
 
 def next_revision(job: Job) -> int:

@@ -79,7 +79,7 @@ def started_again(job: Job, now: float) -> Job:
         action=Action.START,
         phase=Phase.DRAINING,
         source=here,
-        target=job.built(target),
+        target=replace(target, workload_hash=job.workload_hash_of(target)),
         created_at=now,
         phase_since=now,
         reason=Reason.DISRUPTED,

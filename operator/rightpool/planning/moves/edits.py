@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from rightpool.api.altered import altered
 from rightpool.api.migration import Migration
-from rightpool.api.program_edit import EditVerdict, PartShares, ProgramEdit
+from rightpool.api.program_edit import MAX_RATES, EditVerdict, ProgramEdit
 from rightpool.api.revision import Revision
 from rightpool.api.traits import UNKNOWN_TRAITS
 from rightpool.api.variation import MAX_RECENT
@@ -35,14 +36,15 @@ _VERDICTS: Final = {
 
 
 def with_edit(job: Job, migration: Migration) -> Job:
-    """The job with what it did until its source is left now, where what comes is another program at the same place.
-    migration: with its baseline."""
+    """The job with what it did until its source is left now, where another program comes to the same place. Elsewhere
+    nothing is compared. migration: with its baseline."""
     source, target, known = migration.source, migration.target, job.state.edit
-    if migration.rolling_back or source.workload_hash == target.workload_hash:
+    stays = (source.placement, source.chip) == (target.placement, target.chip)
+    if stays and (migration.rolling_back or source.workload_hash == target.workload_hash):
         return job
-    edit = _begun(job, migration) if _same_place(source, target) else None
-    if known is not None and not known.judged and _same_place(known.before, target):
-        edited = known.before.workload_hash != source.workload_hash
+    edit = _begun(job, migration) if stays else None
+    if stays and known is not None and not known.judged:
+        edited = known.workload_hash != source.workload_hash
         edit = known if edited or edit is None else edit
     return job if edit == known else job.with_state(replace(job.state, edit=edit))
 
@@ -52,25 +54,38 @@ def _begun(job: Job, migration: Migration) -> ProgramEdit | None:
     rates, profile = migration.baseline_rates, job.observed.profile
     if len(rates) < FEWEST_WINDOWS or not any(rates):
         return None
-    shares = PartShares() if profile is None else _shares(profile)
     model = UNKNOWN_TRAITS if profile is None else profile.traits
-    return ProgramEdit(migration.source, rates, migration.unit, shares, model)
+    return ProgramEdit(
+        migration.source.workload_hash,
+        job.state.image,
+        rates[-MAX_RATES:],
+        migration.unit,
+        () if profile is None else _shares(profile),
+        model.precision,
+        model.batch,
+    )
+
+
+def with_image(job: Job) -> Job:
+    """The job with the image of what runs, which nothing else tells once the template is edited."""
+    here = job.state.revision
+    if here is None or here.workload_hash != job.workload_hash_of(here) or job.state.image == job.image_of(here):
+        return job
+    return job.with_state(altered(job.state, image=job.image_of(here)))
 
 
 def edit_to_judge(job: Job) -> ProgramEdit | None:
     """The edit whose program runs now and has no verdict yet; None also where it was taken back."""
     edit, here = job.state.edit, job.state.revision
-    if edit is None or edit.judged or here is None or not _same_place(edit.before, here):
+    if edit is None or edit.judged or here is None or edit.workload_hash == here.workload_hash:
         return None
-    return None if edit.before.workload_hash == here.workload_hash else edit
+    return edit
 
 
 def judged_edit(job: Job) -> ProgramEdit | None:
-    """The edit that has a verdict which is of what runs now, and where it runs."""
+    """The edit that has a verdict, where that is of what runs now."""
     edit, here = job.state.edit, job.state.revision
-    if edit is None or here is None or not _same_place(edit.before, here):
-        return None
-    return edit if edit.judged == here.workload_hash else None
+    return edit if edit is not None and here is not None and edit.judged == here.workload_hash else None
 
 
 def with_edit_judged(job: Job) -> Job:
@@ -98,8 +113,8 @@ def with_edit_judged(job: Job) -> Job:
     if judged is Verdict.OPEN and not last:
         return job
     if judged is Verdict.IDLE or not after.mean:
-        return _with_verdict(job, edit, here, EditVerdict.REGRESSED, 0.0, does_nothing_text(edit.before, here))
-    text = compared_text(edit, here, found, _shares(profile), profile.traits)
+        return _with_verdict(job, edit, here, EditVerdict.REGRESSED, 0.0, does_nothing_text(edit, job.state.image))
+    text = compared_text(edit, job.state.image, found, _shares(profile), profile.traits.precision)
     if judged is Verdict.OPEN:
         return _with_verdict(job, edit, here, EditVerdict.UNKNOWN, None, text)
     return _with_verdict(job, edit, here, _VERDICTS[judged], after.mean / before.mean, text)
@@ -110,24 +125,25 @@ def _with_verdict(
 ) -> Job:
     """What it was judged by is needed no more."""
     edit = ProgramEdit(
-        edit.before, unit=edit.unit, judged=here.workload_hash, verdict=judged, ratio=ratio, message=text
+        edit.workload_hash,
+        edit.image,
+        unit=edit.unit,
+        judged=here.workload_hash,
+        verdict=judged,
+        ratio=ratio,
+        message=text,
     )
     return job.with_state(replace(job.state, edit=edit))
-
-
-def _same_place(one: Revision, other: Revision) -> bool:
-    return (one.placement, one.chip) == (other.placement, other.chip)
 
 
 def _comparable(edit: ProgramEdit, profile: Profile, unit: WorkUnit) -> bool:
     """An edit may change how many samples a step has."""
     if unit is not edit.unit:
         return False
-    return unit is WorkUnit.SAMPLES or (edit.model.batch is not None and edit.model.batch == profile.traits.batch)
+    return unit is WorkUnit.SAMPLES or (edit.batch is not None and edit.batch == profile.traits.batch)
 
 
-def _shares(profile: Profile) -> PartShares:
+def _shares(profile: Profile) -> tuple[float | None, ...]:
+    """Empty where they are not known."""
     found = decompose(profile)
-    if found is None:
-        return PartShares()
-    return PartShares(found.input, found.saving, found.host, found.communication, found.chip)
+    return () if found is None else (found.input, found.saving, found.host, found.communication, found.chip)

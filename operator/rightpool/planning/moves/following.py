@@ -41,7 +41,6 @@ def followed(job: Job, now: float) -> Job:
         revision=seen.revision,
         placement=seen.placement,
         workload_hash=job.workload_hash,
-        image=job.image,
         requested_chips=workload.chips,
         requested_replicas=workload.replicas,
         created_at=now,

@@ -37,6 +37,7 @@ _STANDING: Final = frozenset(
         "edit",
         "finished",
         "history",
+        "image",
         "last_move_at",
         "moves",
         "progress",

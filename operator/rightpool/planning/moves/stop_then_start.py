@@ -149,7 +149,7 @@ def _draining(job: Job, migration: Migration, edited: bool, now: float) -> Job:
 def at_target(job: Job, migration: Migration, edited: bool, now: float) -> Job:
     """The job whose place is the target from now on, which starts. edited: whether the workload is another than was
     planned."""
-    target = replace(job.built(migration.target), created_at=now)
+    target = replace(migration.target, workload_hash=job.workload_hash_of(migration.target), created_at=now)
     migration = replace(migration, target=target, stopped_at=now, running_at=None)
     job = departed(job, migration, now)
     assert job.state.migration is not None

@@ -26,7 +26,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.arrival import arrive, with_size_measured
 from rightpool.planning.moves.beginning import Why, begin, with_decision
 from rightpool.planning.moves.disruptions import failed_by_disruption, started_again, with_disruption
-from rightpool.planning.moves.edits import edit_to_judge, with_edit_judged
+from rightpool.planning.moves.edits import edit_to_judge, with_edit_judged, with_image
 from rightpool.planning.moves.ending import end_migration
 from rightpool.planning.moves.following import followed, with_note
 from rightpool.planning.moves.handovers import handover_of
@@ -68,7 +68,7 @@ def advance(
     # First what is paid and done up to now, then what follows from the step itself.
     booked = accounted(job, assessment, policy, now)
     after = _advanced(booked, assessment, policy, now, why, trying)
-    after = booked if after is booked else accounted(after, assessment, policy, now)
+    after = with_image(booked if after is booked else accounted(after, assessment, policy, now))
     seen, stored = job.observed.variation, job.state.variation
     if seen is not None and (after is not job or worth_keeping(stored, seen) or _tells_a_verdict(job, seen)):
         after = after.with_state(altered(after.state, variation=seen))

@@ -321,7 +321,7 @@ def test_what_is_not_stored_at_the_end_is_stored_then() -> None:
 def test_what_an_edit_has_brought_is_shown_once_it_was_judged(judged: str) -> None:
     job = running(rate=1000.0)
     assert job.state.revision is not None
-    edit = ProgramEdit(job.state.revision, judged=judged, ratio=0.5)
+    edit = ProgramEdit("h0", judged=judged, ratio=0.5)
     job = changed(job, account=Account(spent=5.0), edit=edit)
     operator = Operator(Cluster())
     stored = StoredJob(changed(job, profile=None), packed({}), 1, "1", team="vision")
