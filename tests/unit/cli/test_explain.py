@@ -388,31 +388,9 @@ def _empty_pool(index: int) -> dict[str, Any]:
 # --- for a program ---------------------------------------------------------------------------------------------------
 
 KEYS = [
-    *(
-        "apiVersion",
-        "kind",
-        "asOf",
-        "notes",
-        "job",
-        "targets",
-        "placement",
-        "profile",
-        "bottleneck",
-        "current",
-        "candidates",
-    ),
-    *(
-        "decision",
-        "evaluatedNow",
-        "outbid",
-        "edit",
-        "migration",
-        "recommendation",
-        "cost",
-        "history",
-        "server",
-        "serving",
-    ),
+    *("apiVersion", "kind", "asOf", "notes", "job", "targets", "placement", "profile", "bottleneck"),
+    *("current", "candidates", "decision", "evaluatedNow", "outbid", "edit", "migration", "recommendation"),
+    *("cost", "history", "server", "serving"),
 ]
 
 
