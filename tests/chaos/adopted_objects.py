@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from rightpool.workloads.in_place import original_of, put_back
+from rightpool.workloads.in_place import edited, original_of, put_back
 from rightpool.workloads.kinds.registry import KINDS
 
 Body = Mapping[str, Any]
@@ -35,9 +35,11 @@ class AdoptedObjects:
         self._there: dict[str, Body] = {}
 
     def wrote(self, body: Body) -> None:
-        """What its user has made or edited, as it was stored. Who writes it as he has read it edits nothing: what the
-        operator had changed by then is no wish of his, and is put back as before."""
-        self._versions.setdefault(body["metadata"]["uid"], []).append(_spec(body))
+        """What its user has made or edited, as it was stored. Who writes it as he has read it, or takes back what he
+        has edited since, edits nothing: what the operator had changed by then is no wish of his, and is put back."""
+        original = None if edited(JOB, body) else original_of(JOB, body)
+        wish = _spec(body if original is None else put_back(body, original))
+        self._versions.setdefault(body["metadata"]["uid"], []).append(wish)
 
     def suspended(self, body: Body, suspended: bool) -> None:
         """Before its user writes that."""

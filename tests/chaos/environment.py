@@ -26,6 +26,7 @@ TENANTS: Final = ("tenant-a", "tenant-b", "tenant-c")
 SYSTEM: Final = "rightpool-system"
 SIMULATION: Final = "simulation"  # the ConfigMap that tells the replay how pools behave
 START_DEADLINE: Final = 12.0
+MAX_WAIT: Final = 30.0
 
 CRDS: Final = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
@@ -65,6 +66,7 @@ POLICY: Final[Body] = {
     "minRunTime": "1s",
     "startDeadline": f"{START_DEADLINE:.0f}s",
     "circuitBreaker": {"window": 10, "maxRolledBackShare": "1.0"},
+    "fleet": {"mode": "Auto", "maxWait": f"{MAX_WAIT:.0f}s"},
 }
 
 
@@ -88,6 +90,11 @@ class Environment:
         spec = {key: value for key, value in {**POOLS[name], **changes}.items() if value is not None}
         persistently(lambda: self._put(ACCELERATOR_POOLS, name, spec))
 
+    def plan_fleet(self, mode: str) -> None:
+        """Switch the planner of the fleet: Auto or Off."""
+        fleet = {**POLICY["fleet"], "mode": mode}
+        persistently(lambda: self._put(PLACEMENT_POLICIES, "default", {**POLICY, "fleet": fleet}))
+
     def simulate(self, **pools: Body) -> None:
         """Set how simulated pools behave. Pools that are not named behave as published."""
         data = {name.replace("_", "-"): json.dumps(value) for name, value in pools.items()}
@@ -105,7 +112,8 @@ class Environment:
         """Create CRDs, policy, pools and namespaces. Idempotent."""
         for path in sorted((ROOT / "crds").glob("*.yaml")):
             definition = yaml.safe_load(path.read_text())
-            self.client.apply(CRDS, {key: definition[key] for key in ("metadata", "spec")})
+            body = {key: definition[key] for key in ("metadata", "spec")}
+            persistently(lambda body=body: self.client.apply(CRDS, body))  # type: ignore[misc]
             name = definition["metadata"]["name"]
             eventually(lambda name=name: self._established(name), f"{name} is established")  # type: ignore[misc]
         for name in (*TENANTS, SYSTEM):
@@ -145,12 +153,13 @@ def connect(spec: Cluster = CHAOS) -> Environment:
     return environment
 
 
-def persistently(action: Callable[[], None], seconds: float = PATIENCE) -> None:
+def persistently(action: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Retry while the API server is unavailable or the object changes concurrently: a repair must not be lost."""
     deadline = time.monotonic() + seconds
     while True:
         try:
-            return action()
+            action()
+            return
         except NotFound:
             raise
         except (Conflict, Unavailable):

@@ -128,6 +128,18 @@ def _pool_repaired_later(context: FaultContext) -> str:
     return pool
 
 
+def planner_off(context: FaultContext) -> None:
+    """The planner of the fleet is switched off, and on again while what was decided without it is under way."""
+    context.reserve("the planner")
+
+    def switch_on() -> None:
+        context.environment.plan_fleet("Auto")
+        context.reserved.discard("the planner")
+
+    context.repair_later(context.rng.uniform(2, 10), switch_on)
+    context.environment.plan_fleet("Off")
+
+
 FAULTS: Final = (
     _killed("kube-apiserver", "control plane", 1),
     _killed("kube-controller-manager", "control plane", 1),
@@ -142,4 +154,5 @@ FAULTS: Final = (
     _pool_changed("price-changed", 3, price={"perChipHour": "9.99"}),
     _pool_changed("accelerator-unknown", 3, accelerator="Quantum-9000"),
     Fault("pool-deleted", "pools", 2, pool_deleted),
+    Fault("planner-off", "pools", 4, planner_off),
 )

@@ -112,8 +112,13 @@ def image_edited(context: FaultContext) -> None:
 
 def resized(context: FaultContext) -> None:
     """The user asks for another number of replicas."""
-    replicas = context.rng.randint(1, 4)
-    context.edit(context.pick(real=False), lambda body: body["spec"]["workload"]["job"].update(replicas=replicas))
+
+    def change(body: Body) -> None:
+        spec = body["spec"]
+        most = spec["elasticity"]["maxChips"] // spec["workload"]["job"]["chipsPerReplica"]
+        spec["workload"]["job"]["replicas"] = context.rng.randint(1, most)
+
+    context.edit(context.pick(real=False), change)
 
 
 def pools_swapped(context: FaultContext) -> None:

@@ -9,6 +9,7 @@ Checked at every event:
     revision           the number of the Revision decreases, or the child of an ended Revision is created again
     money              `spent` decreases
     ended              a job that has ended is no longer marked as ended
+    passed over        see waiting_jobs.py
 Checked for how long they last, counted only while an operator can act (`tick`):
     orphan             the owner of a child, pod or Service does not exist
     unreferenced       the status does not name a child
@@ -28,7 +29,9 @@ from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
 from rightpool.contract import LABEL_JOB, LABEL_REVISION
 from rightpool.workloads.kinds.registry import kind_at
 from tests.chaos.adopted_objects import AdoptedObjects
+from tests.chaos.environment import MAX_WAIT
 from tests.chaos.stream import StreamEvent
+from tests.chaos.waiting_jobs import WaitingJobs
 
 Body = Mapping[str, Any]
 Key = tuple[str, str]
@@ -78,6 +81,8 @@ class Checker:
     """Monotonic seconds at which the last status that an operator wrote arrived."""
     objects: AdoptedObjects = field(default_factory=AdoptedObjects)
     """Those that users have made themselves."""
+    waiting: WaitingJobs = field(default_factory=lambda: WaitingJobs(MAX_WAIT))
+    """Those that have no place."""
     _jobs: dict[str, Body] = field(default_factory=dict)  # ProfiledJobs by uid
     _children: dict[str, Body] = field(default_factory=dict)
     _pods: dict[Key, dict[str, Body]] = field(default_factory=lambda: defaultdict(dict))
@@ -109,6 +114,7 @@ class Checker:
         """Count time in which an operator could have acted."""
         found = {(kind, uid): violation for kind, uid, violation in self._lasting()}
         self._waiting = {key: self._waiting.get(key, 0.0) + seconds for key in found}
+        self.waiting.tick(seconds)
         for key, waited in list(self._waiting.items()):
             if waited > self.limit:
                 violation = found[key]
@@ -168,6 +174,8 @@ class Checker:
             if before != after and not event.listed:
                 self.written_at = event.at
             self._compare(event.body, before, after, missed=event.listed)
+        for body, message in self.waiting.observe(event.body, old, deleted=event.kind == "DELETED"):
+            self._report("passed over", body, message)
         self._keep(self._jobs, event)
 
     def _compare(self, body: Body, old: Body, new: Body, *, missed: bool) -> None:

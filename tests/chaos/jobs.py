@@ -78,19 +78,25 @@ def spec_of(slot: Slot, rng: random.Random) -> Body:
             "profiling": {"interval": "1s", "window": "6s"},
             "adaptation": {"cooldown": "2s", "maxMoves": 1000},
         }
-    replicas = rng.choice([1, 1, 2])
+    replicas, save = rng.choice([1, 1, 2]), rng.choice(["Signal", "Signal", "Periodic", "None"])
+    gives = save != "None" and rng.random() < 0.7  # who does may have more than all can
     template = {
         "metadata": {"annotations": _play(rng)},
         "spec": {"containers": [{"name": "trainer", "image": "example.com/trainer:1"}]},
     }
     return {
-        "workload": {"job": {"chipsPerReplica": 1, "replicas": replicas, "template": template}},
-        "elasticity": {"minChips": 1, "maxChips": 4, "batch": "PerChip"},
+        "workload": {"job": {"chipsPerReplica": 2, "replicas": replicas, "template": template}},
+        "elasticity": {"minChips": 2, "maxChips": 8 if gives else 4, "batch": "PerChip"},
         "placement": {"pools": {"allow": rng.choice([["a100", "a10g"], ["a10g", "a100"]])}},
         "targets": {"objective": rng.choice(["MinimizeCost", "MinimizeCost", "MinimizeTime", "Balanced"])},
-        "checkpoint": {"mode": rng.choice(["Signal", "Signal", "Periodic", "None"]), "timeout": "4s"},
+        "checkpoint": {"mode": save, "timeout": "4s"},
         "profiling": {"interval": "1s", "window": "6s"},
-        "adaptation": {"cooldown": "2s", "maxMoves": 1000, "minSavings": "0.05"},
+        "adaptation": {
+            "cooldown": "2s",
+            "maxMoves": 1000,
+            "minSavings": "0.05",
+            "yield": "Move" if gives else "Never",
+        },
     }
 
 

@@ -13,7 +13,10 @@ import pytest
 
 from rightpool.api.kubernetes import JOBS, Resource
 from rightpool.api.ledger import MAX_HISTORY
+from rightpool.api.placement import Placement
+from rightpool.api.revision import Revision
 from rightpool.cluster.resources import PODS, PROFILED_JOBS, SERVICES
+from rightpool.workloads.in_place import held
 from rightpool.workloads.names import ANNOTATION_ORIGINAL
 from tests.chaos import faults_objects
 from tests.chaos.adopted_objects import JOB
@@ -400,6 +403,21 @@ def test_a_write_of_what_was_read_is_no_edit(fault: Callable[[Any], None], lost:
     fault(context)
     feed(JOBS, own())
     assert [found[0] for found in feed.checker.objects.lost()] == lost
+
+
+def test_who_takes_an_edit_back_has_what_was_before_it() -> None:
+    """What the operator has moved gets another size, and the one again that it was left with; then it goes home."""
+    here = Revision(1, Placement("a", 5, 5), "", 5, 5, 0.0)
+    left = json.loads(held(JOB, own(5), here, None)["metadata"]["annotations"][ANNOTATION_ORIGINAL])["left"]
+    feed = adopting(Feed())
+    for pods, lost in ((7, ["lost edit"]), (5, [])):
+        moved = own(pods, note=dict.fromkeys(SIZES, 1))
+        note = moved["metadata"]["annotations"]
+        note[ANNOTATION_ORIGINAL] = json.dumps({**json.loads(note[ANNOTATION_ORIGINAL]), "left": left})
+        feed.checker.objects.wrote(moved)
+        feed(JOBS, moved)(JOBS, own())
+        assert [found[0] for found in feed.checker.objects.lost()] == lost
+    assert feed.checker.violations == []
 
 
 def test_an_object_that_is_deleted_by_the_operator_is_found() -> None:

@@ -17,8 +17,10 @@ from rightpool.planning.allocate.allocator import Allocator
 from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.allocate.plan import Plan
 from rightpool.planning.jobs.fleet import Fleet
-from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.beginning import with_decision
 from rightpool.planning.offers import evaluate
+from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS, REASONS
 from rightpool.planning.offers.experience import fleet_experience
 from rightpool.profiles.profile import Profile
@@ -142,6 +144,43 @@ def test_what_is_remembered_changes_nothing(
     assume(fleet_experience(freed.jobs.values(), pools, NOW) == fleet_experience(snapshot.jobs.values(), pools, NOW))
     found = plan(freed, first, allocator).assessments
     assert dict(found) == dict(plan(freed, allocator=allocator).assessments)
+
+
+@pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
+@given(snapshot=fleets(), written=st.lists(st.booleans(), min_size=5, max_size=5))
+def test_killed_between_any_two_moves_the_next_plan_goes_on_from_what_is(
+    allocator: Allocator, snapshot: Fleet, written: list[bool]
+) -> None:
+    """Some decisions of a plan were written, and all that was remembered is gone: what was begun is not decided anew,
+    no chip is promised twice, and a plan that is written in full leaves nothing to decide."""
+    first = plan(snapshot, allocator=allocator)
+    chosen = {key: one for (key, one), write in zip(first.assessments.items(), written, strict=False) if write}
+    some = _begun(snapshot, chosen)
+    begun = {key for key in chosen if some.jobs[key].state is not snapshot.jobs[key].state}
+    second = plan(some, allocator=allocator)
+    assert not any(second.assessments[key].withdrawn or _acts(second.assessments[key]) for key in begun)
+    whole = _begun(some, second.assessments)
+    taken = dict.fromkeys(snapshot.pools, 0)
+    for key, job in whole.jobs.items():
+        state, before = job.state, snapshot.jobs[key].state.revision
+        if state is snapshot.jobs[key].state or state.revision is None:
+            continue
+        there = (state.migration.target if state.migration is not None else state.revision).placement
+        here = 0 if before is None or before.placement.pool != there.pool else before.placement.chips
+        taken[there.pool] += max(there.chips - here, 0)
+    assert all(chips <= snapshot.pools[name].free for name, chips in taken.items())
+    third = plan(whole, allocator=allocator)
+    assert not any(_acts(one) for key, one in third.assessments.items() if whole.jobs[key] is not some.jobs[key])
+
+
+def _begun(snapshot: Fleet, assessments: Mapping[JobKey, Assessment]) -> Fleet:
+    """The fleet once these decisions are written, and nothing else was done."""
+    begun = {key: with_decision(snapshot.jobs[key], one, NOW, lambda *_: "") for key, one in assessments.items()}
+    return replace(snapshot, jobs={**snapshot.jobs, **begun})
+
+
+def _acts(assessment: Assessment) -> bool:
+    return assessment.decision.action in MIGRATING_ACTIONS or assessment.decision.action is Action.START
 
 
 @given(snapshot=fleets(), size=st.integers(1, 3))
