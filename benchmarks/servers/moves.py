@@ -30,7 +30,7 @@ from rightpool.planning.offers.servers.sizing import LatencyTarget, sized
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.server import LoadLine
 from rightpool.profiles.demand import SLOT
-from rightpool.runtime.observe.server_feed import READ_SECONDS, SHARED_READ_SECONDS
+from rightpool.runtime.observe.server_feed import ALONE_SECONDS, READ_SECONDS, SHARED_READ_SECONDS
 
 RATE: Final = 100.0
 """Requests a second, the mean of a trace."""
@@ -139,8 +139,10 @@ def carried_out(sides: Sides, answering: Answering, hold: float = HOLD) -> Moved
     while True:
         blocks: list[TrafficBlock] = []
         logs: list[float] = []
-        begun, taken = at, READ_SECONDS if up is None else SHARED_READ_SECONDS
+        begun = at
         while up is not None or at < begun + hold:
+            just_loaded = up is not None or at < begun + ALONE_SECONDS
+            taken = SHARED_READ_SECONDS if just_loaded else READ_SECONDS
             came = answering(up, taken)
             at += taken
             blocks.append(came.block)

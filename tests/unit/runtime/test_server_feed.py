@@ -209,6 +209,11 @@ def test_a_new_side_is_read_before_it_gets_requests_and_more_often_then() -> Non
         operator.cycle(NOW + second, job := moving(Phase.SHARING))
         assert len(operator.feed.seen(job).sides) == (second - 25) // 5
     assert operator.feed.pace == 5.0
+    holding = moving(Phase.HOLDING)
+    operator.cycle(NOW + 59, holding)
+    assert operator.feed.pace == 5.0
+    operator.cycle(NOW + 60, holding)
+    assert operator.feed.pace == math.inf
     operator.feed.close()
 
 

@@ -34,6 +34,8 @@ READ_SECONDS: Final = 15.0
 """Between two readings: a count of the record."""
 SHARED_READ_SECONDS: Final = 5.0
 """The same while a move shares requests: what is wrong with the new side goes on until it is seen."""
+ALONE_SECONDS: Final = 60.0
+"""For so long a new side that has just got all requests is read as often: they may be twice as many as before."""
 _AWAITED: Final = 1.0  # seconds, for a reading of these: else it is a cycle late
 _EARLY: Final = 0.9  # so that a cycle that starts early does not skip one
 _PASTS_AT_ONCE: Final = 10
@@ -127,7 +129,7 @@ class ServerFeed:
         """Take what a finished read has brought, and start the next one."""
         servers = {job.key: job for job in jobs if job.spec.workload.server is not None}
         self._whole &= servers.keys()
-        self._shares = any(_phase(job) is Phase.SHARING for job in servers.values())
+        self._shares = any(_just_loaded(job, now) for job in servers.values())
         if self._shares:
             self._start(servers, now)
             wait([] if self._reading is None else [self._reading], _AWAITED)
@@ -274,9 +276,10 @@ def _shared(job: Job) -> Migration | None:
     return migration if migration is not None and migration.phase in _SHARED else None
 
 
-def _phase(job: Job) -> Phase | None:
-    """Of its move; None where there is none."""
-    return None if job.state.migration is None else job.state.migration.phase
+def _just_loaded(job: Job, now: float) -> bool:
+    """Whether the new side of its move has got more requests lately."""
+    migration = _shared(job)
+    return migration is not None and (migration.phase is Phase.SHARING or now - migration.phase_since < ALONE_SECONDS)
 
 
 def _alone_since(job: Job) -> float:
