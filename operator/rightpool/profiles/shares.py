@@ -7,6 +7,7 @@ the exposed communication is work on the chip.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from rightpool.api.value_object import value_object
@@ -104,6 +105,18 @@ def decompose(profile: Profile) -> Shares | None:
         chip=occupied - exposed,
         roofline=roofline(profile, occupied - exposed),
     )
+
+
+def parts_of_step(profile: Profile) -> dict[str, float]:
+    """Shares of a step by name, those that are known; empty where none is. Collectives keep a chip busy: where nothing
+    tells how long it only communicates, that is in the chip's part."""
+    found = decompose(replace(profile, chips=1))  # of one chip, which does not communicate
+    if found is None:
+        return {}
+    parts = {"saving": found.saving, "host": found.host, "chip": found.chip}
+    if profile.chips == 1 or profile.value(Field.EXPOSED_COMMUNICATION) is not None:
+        parts["communication"] = found.communication
+    return parts if found.input is None else {"input": found.input, **parts}
 
 
 def roofline(profile: Profile, working: float) -> Roofline:

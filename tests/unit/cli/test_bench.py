@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rightpool.cli.bench.made_profile import parts_of_step
 from rightpool.cli.main import main
+from rightpool.profiles.shares import parts_of_step
 from tests.unit.profiles.windows import profile
 
 WIRE: dict[str, Any] = {

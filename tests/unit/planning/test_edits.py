@@ -232,7 +232,8 @@ def test_steps_compare_where_they_have_as_many_samples(
 
 def test_a_sentence_names_what_moved_and_fits() -> None:
     def at(profile: Profile, busy: float, waits: float) -> Profile:
-        shares = {Field.CHIP_BUSY: busy, Field.INPUT_WAIT: waits, Field.EXPOSED_COMMUNICATION: 0.0}
+        # Nothing tells what its four chips send to each other.
+        shares = {Field.CHIP_BUSY: busy, Field.INPUT_WAIT: waits}
         readings = {name: Reading(share, share, share, Quality.MEASURED) for name, share in shares.items()}
         return replace(profile, readings={**profile.readings, **readings})
 
@@ -240,7 +241,7 @@ def test_a_sentence_names_what_moved_and_fits() -> None:
     job = open_edit(400.0, 400.0, 400.0, precision="bf16")
     profile, edit = job.observed.profile, job.state.edit
     assert profile is not None and edit is not None
-    edit = replace(edit, shares=(0.02, 0.0, 0.0, 0.0, 0.98), image=f"{name}2026.11.28-0123abcd")
+    edit = replace(edit, shares=(0.02, 0.0, 0.0, None, 0.98), image=f"{name}2026.11.28-0123abcd")
     job = changed(job, profile=at(profile, 0.39, 0.61))
     job = job.with_state(replace(job.state, edit=edit, image=f"{name}2026.11.29-0123abcd"))
     message = with_edit_judged(job).state.edit.message  # type: ignore[union-attr]

@@ -26,7 +26,7 @@ from rightpool.prediction.precision import dense_peak
 from rightpool.profiles.diagnosis import diagnose
 from rightpool.profiles.profile import Profile, Steadiness
 from rightpool.profiles.sample import Field as Measured
-from rightpool.profiles.shares import decompose
+from rightpool.profiles.shares import parts_of_step
 from rightpool.profiles.statistics import stationary_from
 from rightpool_profiler.report import BUCKETS
 
@@ -188,18 +188,6 @@ def _of_own_time(profile: Profile, taken: float) -> Profile:
         if field in _OF_TIME
     }
     return replace(profile, readings={**profile.readings, **own})
-
-
-def parts_of_step(profile: Profile) -> dict[str, float]:
-    """Empty where they are not known. Collectives keep a chip busy: where nothing tells how long it only communicates,
-    that is in the chip's part."""
-    found = decompose(replace(profile, chips=1))  # of one chip, which does not communicate
-    if found is None:
-        return {}
-    parts = {"saving": found.saving, "host": found.host, "chip": found.chip}
-    if profile.chips == 1 or profile.value(Measured.EXPOSED_COMMUNICATION) is not None:
-        parts["communication"] = found.communication
-    return parts if found.input is None else {"input": found.input, **parts}
 
 
 def _p99(readings: Sequence[Heard], begin: float) -> float | None:

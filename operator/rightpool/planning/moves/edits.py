@@ -17,12 +17,13 @@ from rightpool.api.traits import UNKNOWN_TRAITS
 from rightpool.api.variation import MAX_RECENT
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.moved_texts import PARTS
 from rightpool.planning.judge.series import FEWEST_WINDOWS, RateSeries
 from rightpool.planning.judge.two_runs import OF_TWO_RUNS, difference_of_runs
 from rightpool.planning.judge.verdict import Verdict, verdict
 from rightpool.planning.moves.edit_texts import UNCOUNTED, compared_text, does_nothing_text
 from rightpool.profiles.profile import Profile
-from rightpool.profiles.shares import decompose
+from rightpool.profiles.shares import parts_of_step
 from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import SPANS
 
@@ -145,5 +146,5 @@ def _comparable(edit: ProgramEdit, profile: Profile, unit: WorkUnit) -> bool:
 
 def _shares(profile: Profile) -> tuple[float | None, ...]:
     """Empty where they are not known."""
-    found = decompose(profile)
-    return () if found is None else (found.input, found.saving, found.host, found.communication, found.chip)
+    known = parts_of_step(profile)
+    return tuple(map(known.get, PARTS)) if known else ()
