@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.fleet.application import Application
 from benchmarks.fleet.published import CLUSTER
 from benchmarks.fleet.tiers import PLAN_SECONDS
-from benchmarks.fleet.work import BestBatch
+from benchmarks.fleet.work import application_of
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.cli.decider import Decider
@@ -99,23 +99,23 @@ class Applications:
 
     def spec(self, job: RoundJob) -> ProfiledJobSpec:
         """By its application."""
-        return _spec(_application(job))
+        return _spec(application_of(job))
 
     def program(self, job: RoundJob) -> str:
         """Its application."""
-        return _application(job).name
+        return application_of(job).name
 
     def throughput(self, job: RoundJob) -> float:
         """As measured."""
         assert job.place is not None
-        application = _application(job)
+        application = application_of(job)
         rate = job.work.rate(job.place, job.epoch) * application.smallest
         self.rates.know(rate, application, job.epoch)
         return rate
 
     def done(self, job: RoundJob) -> int:
         """In samples."""
-        return round(job.progress * _application(job).smallest)
+        return round(job.progress * application_of(job).smallest)
 
 
 def operated() -> PlannedRounds:
@@ -123,11 +123,6 @@ def operated() -> PlannedRounds:
     facts = Applications()
     decide = Decider(facts.rates, FleetAllocator())
     return PlannedRounds(facts, decide, POLICY, _pools(), BEGAN, PLAN_SECONDS)
-
-
-def _application(job: RoundJob) -> Application:
-    assert isinstance(job.work, BestBatch)
-    return job.work.application
 
 
 def _pools() -> dict[str, SimulatedPool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,8 @@ class Result:
     """A job."""
     restarts: float
     """A job, after its first start."""
+    late: float = math.nan
+    """The share of jobs that end later than in Sia's published run; NaN where its ends were not published."""
 
 
 def placements() -> tuple[Placement, ...]:

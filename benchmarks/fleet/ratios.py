@@ -2,33 +2,73 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.fleet.application import Application
+from benchmarks.fleet.deadlines import REPLAYED, Deadlines
 from benchmarks.fleet.operated import operated
-from benchmarks.fleet.published import CLUSTER, Result, arrivals
+from benchmarks.fleet.own_model import OwnModel
+from benchmarks.fleet.published import CLUSTER, TRACES, Result, arrivals
 from benchmarks.fleet.tiers import Planned
-from benchmarks.fleet.work import BestBatch
-from rightpool.simulation.rounds import Decide, RoundJob, play
+from benchmarks.fleet.views import ModelView
+from benchmarks.fleet.work import BestBatch, OwnBatch
+from rightpool.simulation.rounds import Decide, EpochWork, RoundJob, play
 
-TIERS: Mapping[str, tuple[Callable[[], Decide], Mapping[str, float]]] = {
-    "planner": (Planned, {"hours": 0.83, "dollars": 0.82, "p99": 1.05}),
-    "operator": (operated, {"hours": 0.88, "dollars": 0.90}),
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """What is known, and by whom."""
+
+    bars: Mapping[str, float]
+    """What the mean of each number may be at most."""
+    decide: Callable[[Deadlines | None], Decide]
+    """Who decides, anew for each trace; given are the ends of its jobs, where they were published."""
+    work: Callable[[], Callable[[Application], EpochWork]] = lambda: BestBatch
+    """What the jobs of a trace do."""
+    traces: Sequence[str] = TRACES
+    """Those that it can be played on."""
+
+
+def _learning() -> Callable[[Application], EpochWork]:
+    """Jobs of one application that learn from each other, from nothing in each trace."""
+    models: dict[str, dict[str, OwnModel]] = {}
+    gradients: dict[str, dict[int, tuple[float, float]]] = {}
+
+    def work(application: Application) -> EpochWork:
+        name = application.name
+        return OwnBatch(application, models=models.setdefault(name, {}), gradients=gradients.setdefault(name, {}))
+
+    return work
+
+
+TIERS: Mapping[str, Tier] = {
+    "planner": Tier({"hours": 0.83, "dollars": 0.82, "p99": 1.05}, lambda _: Planned()),
+    "operator": Tier({"hours": 0.88, "dollars": 0.90}, lambda _: operated()),
+    "learned": Tier({"hours": 0.90, "dollars": 0.87}, lambda _: Planned(ModelView(), 40.0), _learning),
+    "sia-free": Tier({"hours": 0.93, "dollars": 0.91}, lambda _: Planned(ModelView(), 32.0), lambda: OwnBatch),
+    "sia": Tier({"hours": 0.96, "dollars": 0.92}, lambda _: Planned(ModelView(doubling=True), 32.0), lambda: OwnBatch),
+    "deadlines": Tier({"dollars": 0.82, "late": 0.08}, lambda ends: Planned(deadlines=ends), traces=REPLAYED),
 }
-"""By name: how a trace is played, and what the mean of its ratios may be at most. The planner by itself knows the true
-rates and the work that is left of every job, and nothing limits it; the operator knows them of jobs that have begun,
-and has the limits that a fleet gets by default."""
+"""By name. The planner by itself knows the true rates and the work that is left of every job, and nothing limits it;
+the operator knows the rates of jobs that have begun, and has the limits that a fleet gets by default. Three are the
+planner with less knowledge, of jobs that choose their batches themselves: with what earlier jobs of the application
+have seen; with what each job has seen by itself; and, as Sia, with its rule that a job at most doubles. The last is the
+planner with the end of each job in the published run for its deadline. Who knows less needs a higher value of an hour
+for the same time: docs/lab/benchmarks.md has figures of both."""
 
 
 def played(folder: Path, applications: Mapping[str, Application], trace: str, tier: str) -> Result:
     """A trace, in one tier."""
-    jobs = [RoundJob(one.name, one.came, BestBatch(applications[one.application])) for one in arrivals(folder, trace)]
-    play(jobs, {name: chips.total for name, chips in CLUSTER.items()}, TIERS[tier][0]())
-    return result(jobs)
+    work, deadlines = TIERS[tier].work(), Deadlines.of(folder, trace) if trace in REPLAYED else None
+    jobs = [RoundJob(one.name, one.came, work(applications[one.application])) for one in arrivals(folder, trace)]
+    play(jobs, {name: chips.total for name, chips in CLUSTER.items()}, TIERS[tier].decide(deadlines))
+    late = math.nan if deadlines is None else deadlines.late({job.name: job.seconds for job in jobs})
+    return replace(result(jobs), late=late)
 
 
 def result(jobs: Sequence[RoundJob]) -> Result:
@@ -46,6 +86,6 @@ def result(jobs: Sequence[RoundJob]) -> Result:
 
 
 def ratios(ours: Result, published: Result) -> dict[str, float]:
-    """By name of the number; restarts as they are."""
+    """By name of the number; restarts and who is late as they are."""
     found = {field.name: getattr(ours, field.name) / getattr(published, field.name) for field in fields(Result)}
-    return found | {"restarts": ours.restarts}
+    return found | {"restarts": ours.restarts, "late": ours.late}

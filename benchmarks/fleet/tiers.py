@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from benchmarks.fleet.deadlines import Deadlines
 from benchmarks.fleet.published import CLUSTER, placements
-from benchmarks.fleet.work import BestBatch
+from benchmarks.fleet.views import View, true_rates
+from benchmarks.fleet.work import application_of
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, Choice, MarketMembers
 from rightpool.planning.allocate.fleet_allocator import FleetAllocator
@@ -49,8 +51,12 @@ class Changes:
 class Planned:
     """The operator's allocator, which is told the true rates with the best batch and the work that is left."""
 
+    view: View = true_rates
+    """What it knows of the jobs."""
     value: float = VALUE
     """Dollars an hour."""
+    deadlines: Deadlines | None = None
+    """By which jobs have to end; None: they are worth the value instead."""
     allocator: Allocator = field(default_factory=FleetAllocator)
     """The operator's."""
     last: Choice | None = None
@@ -81,18 +87,20 @@ class Planned:
         return given
 
     def _stake(self, job: RoundJob, now: int) -> Stake:
-        assert isinstance(job.work, BestBatch)
-        application = job.work.application
-        rates = application.best_rates[:, job.epoch]
-        left = (application.ends[job.epoch] - job.progress) / rates + application.rest[:, job.epoch + 1]
-        changes = self.changes.get(job.name)
+        application = application_of(job)
+        known = self.view(job)
+        prices = np.array([CLUSTER[place.pool].price * place.chips for place in application.places])
+        value, changes = self.value, self.changes.get(job.name)
+        if self.deadlines is not None:
+            here = None if job.place is None else application.places.index(job.place)
+            value = self.deadlines.value(job, now, known, prices, here)
         return Stake(
             key=_key(job),
             places=np.array([_NUMBER[place] for place in application.places]),
-            rates=rates,
-            prices=np.array([CLUSTER[place.pool].price * place.chips for place in application.places]),
-            left=left,
-            value=self.value,
+            rates=known.rates,
+            prices=prices,
+            left=known.left,
+            value=value,
             here=NOTHING if job.place is None else _NUMBER[job.place],
             started=job.started,
             restart=float(application.restart),

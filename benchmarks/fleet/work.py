@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from benchmarks.fleet.application import Application, Batch, samples
 from benchmarks.fleet.own_model import OwnModel, Seen
 from rightpool.api.placement import Placement
-from rightpool.prediction.columns import Floats
+from rightpool.simulation.rounds import RoundJob
 
 
 @dataclass(slots=True)
@@ -25,6 +25,12 @@ class _Measured:
     def ends(self) -> Sequence[float]:
         """As measured."""
         return self.application.ends
+
+
+def application_of(job: RoundJob) -> Application:
+    """What a job of the rounds runs."""
+    assert isinstance(job.work, _Measured)
+    return job.work.application
 
 
 class BestBatch(_Measured):
@@ -60,32 +66,34 @@ class OwnBatch(_Measured):
     batch: Batch = field(default_factory=lambda: Batch(0, 0))
     """The one chosen."""
     models: dict[str, OwnModel] = field(default_factory=dict)
-    """What it has learned, by pool."""
-    gradient: tuple[Floats, Floats] | None = None
-    """The square and the variance of its gradient, in each epoch, with the batch that it made last; None before."""
-    at: int = 0
-    """The epoch in which it made it."""
+    """What is learned, by pool. Jobs that have one such together learn from each other."""
+    gradients: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """The square and the variance of the gradient in each epoch that was seen, with the batch that was made last."""
 
     def tune(self, place: Placement, epoch: int) -> None:
         """The best by its model; the smallest before it has one."""
         application = self.application
-        model = self.models.get(place.pool)
-        if self.gradient is None or model is None:
+        model, gradient = self.models.get(place.pool), self.gradient(epoch)
+        if gradient is None or model is None:
             least = max(application.smallest, application.least[place.pool] * place.chips)
             self.batch = application.split(place, least)
             return
         choices = application.choices(place)
         assert choices is not None
-        square, variance = self.gradient
-        goodput = model.goodput(
-            place, choices[0], choices[1], float(square[self.at]), float(variance[self.at]), application.smallest
-        )
+        goodput = model.goodput(place, choices[0], choices[1], *gradient, application.smallest)
         best = int((goodput * choices[2]).argmax())
         self.batch = application.within(place, Batch(int(choices[0][best]), int(choices[1][best])))
 
+    def gradient(self, epoch: int) -> tuple[float, float] | None:
+        """Of the last epoch that was seen, up to this one; else of the first; None before one was."""
+        seen = self.gradients
+        last = max((one for one in seen if one <= epoch), default=min(seen, default=None))
+        return None if last is None else seen[last]
+
     def rate(self, place: Placement, epoch: int) -> float:
         """As measured; the job sees it, too."""
-        self.gradient, self.at = self.application.gradient(samples(place, self.batch)), epoch
+        square, variance = self.application.gradient(samples(place, self.batch))
+        self.gradients[epoch] = float(square[epoch]), float(variance[epoch])
         seen = Seen(place.replicas, place.chips, self.batch.atomic)
         model = self.models.setdefault(place.pool, OwnModel())
         if seen not in model.seen:
