@@ -43,7 +43,7 @@ class Replicas(ApiModel):
     of the ProfiledJob, or `kubectl scale`."""
 
     max: int | None = Field(default=None, ge=1, le=MAX_REPLICAS)
-    """As many pods, at most: between the two as many as `targets.latency` takes at the demand of the last week around
+    """As many pods, at most: between the two as many as the target of time takes at the demand of the last week around
     this time of day. Default: min."""
 
     @property
@@ -252,8 +252,10 @@ SERVER_RULES: Final = (
         for name in _TIMES
     ),
     Rule(
-        f"{_NO_SERVER} || !has({_SCALE}.max) || {_SCALE}.max <= {_SCALE}.min || has(self.targets.latency)",
-        "must not be above min without targets.latency, by which replicas are chosen: add that, or remove max",
+        f"{_NO_SERVER} || !has({_SCALE}.max) || {_SCALE}.max <= {_SCALE}.min || "
+        + " || ".join(f"has(self.targets.{name})" for name in _TIMES),
+        "must not be above min without a target of time, by which replicas are chosen: add latency, timeToFirstToken "
+        "or interTokenLatency, or remove max",
         field=".workload.server.replicas.max",
     ),
     Rule(

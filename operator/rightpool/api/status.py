@@ -184,7 +184,7 @@ class PlaceSize(Record):
     """Name of the AcceleratorPool."""
 
     fixed: Figure
-    """Seconds that any batch takes."""
+    """Seconds that any batch takes, or any step that brings a token."""
 
     each: Figure
     """Seconds that one more request of it adds."""
@@ -214,10 +214,16 @@ class PlaceSize(Record):
     """At the peak of the week, whatever is allowed."""
 
     hours: Figure | None = None
-    """Hours of a replica for a million of the week's requests. Absent: the limit is not kept."""
+    """Hours of a replica for a million of the week's requests, or of its tokens where these have a target. Absent: the
+    limit is not kept."""
 
     within: Figure | None = None
-    """Seconds within which the share of the week's requests that has a limit is answered. Absent: not known."""
+    """Seconds within which the share of the week's requests, or of its next tokens, is that has a limit. Absent: not
+    known, or without one."""
+
+    first: Figure | None = None
+    """Seconds within which the share of the week's first tokens comes that has a limit. Absent: not known, or without
+    one."""
 
     @property
     def alone(self) -> float:

@@ -46,9 +46,8 @@ class Targets(ApiModel):
     """How soon a server must answer. Needs `workload.server.metrics`."""
 
     time_to_first_token: Latency | None = None
-    """How soon a server that makes tokens must send the first one. It is watched, and decides no size or move. Needs
-    `workload.server.metrics`."""
+    """How soon a server that makes tokens must send the first one. With either target of tokens the server is sized
+    and moved by these, and `latency` is watched. Needs `workload.server.metrics`."""
 
     inter_token_latency: Latency | None = None
-    """How soon after one token the next one must come. It is watched, and decides no size or move. Needs
-    `workload.server.metrics`."""
+    """How soon after one token the next one must come. Needs `workload.server.metrics`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from rightpool.api.account import Account
@@ -28,6 +29,7 @@ from rightpool.cli.served import print_answers, server_columns, server_remark, s
 from rightpool.cli.state import holds_chips, state_of
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.jobs.job import unit_of
+from rightpool.planning.jobs.time_limits import sized_limits
 from rightpool.planning.moves.edits import edit_to_judge, judged_edit
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
@@ -266,14 +268,14 @@ def _candidates(page: Page, found: Explanation, everything: bool) -> None:
         return
     shown = candidates if everything or len(candidates) <= SHOWN + 2 else candidates[:SHOWN]
     target = decision.target
-    latency = found.job.spec.targets.latency if found.job.spec.workload.server is not None else None
-    columns = _candidate_columns(unit_of(found.job)) if latency is None else server_columns(latency.percentile.name)
-    row = _row if latency is None else server_row
+    limits = sized_limits(found.job.spec.targets) if found.job.spec.workload.server is not None else {}
+    columns = server_columns(limits) if limits else _candidate_columns(unit_of(found.job))
+    row = partial(server_row, limits) if limits else _row
     rows = [] if assessment.current is None else [row("now", assessment.current, current=True)]
     rows += [row("→" if candidate.placement == target else "", candidate) for candidate in shown]
     page.table(columns, rows, indented=True)
-    if latency is not None:
-        page.indented(server_remark(latency.percentile.name), "dim")
+    if limits:
+        page.indented(server_remark(limits), "dim")
     reasons = [*_variants_used(found, shown), *_why_not(shown)]
     if reasons:
         page.line()

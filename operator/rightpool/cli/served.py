@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rightpool.api.server import ServerWorkload
-from rightpool.api.status import ServerStatus, TokenStatus
+from rightpool.api.status import PlaceSize, ServerStatus, TokenStatus
 from rightpool.api.wording import dollars, moment, number, pool_of, share
 from rightpool.cli.explained import Explanation
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
+from rightpool.planning.jobs.time_limits import Limits
 from rightpool.planning.offers.candidate import Candidate
+from rightpool.profiles.served import RequestTime
 from rightpool.reporting.server_status import p99_text
 
 
@@ -63,24 +67,32 @@ def _tokens_text(tokens: TokenStatus) -> str:
     return ", ".join(part for part in parts if part is not None)
 
 
-def server_columns(percentile: str) -> tuple[Column, ...]:
-    """Of the table of pools. percentile: that which has a limit, such as p99."""
+_SHORT: Final = {
+    RequestTime.WHOLE: "",
+    RequestTime.FIRST_TOKEN: "first token ",
+    RequestTime.BETWEEN_TOKENS: "next token ",
+}
+
+
+def server_columns(limits: Limits) -> tuple[Column, ...]:
+    """Of the table of pools. limits: those that it is sized for, in the order of their columns."""
+    unit = "REQUESTS" if RequestTime.WHOLE in limits else "TOKENS"
     return (
         Column(""),
         Column("POOL"),
         Column("REPLICAS", right=True),
         Column("REQUESTS/S EACH", right=True, drop=3),
-        Column(percentile.upper(), right=True),
+        *(Column(f"{_SHORT[time]}{one.name}".upper(), right=True) for time, one in limits.items()),
         Column("P(HELD)", right=True),
         Column("$/H", right=True, drop=1),
-        Column("$/M REQUESTS", right=True),
+        Column(f"$/M {unit}", right=True),
         Column("SAVING", right=True),
         Column("P(BETTER)", right=True, drop=2),
         Column("VERDICT", wraps=True),
     )
 
 
-def server_row(mark: str, candidate: Candidate, *, current: bool = False) -> list[str]:
+def server_row(limits: Limits, mark: str, candidate: Candidate, *, current: bool = False) -> list[str]:
     """One pool."""
     size, cost = candidate.size, candidate.cost_per_million
     verdict = "" if current else "Eligible"
@@ -90,7 +102,7 @@ def server_row(mark: str, candidate: Candidate, *, current: bool = False) -> lis
         pool_of(candidate.placement),
         str(candidate.placement.replicas),
         f"{number(size.servable)}" if size is not None and holds else NOTHING,
-        moment(size.within) if size is not None and size.within is not None else NOTHING,
+        *(_within(size, time) for time in limits),
         f"{size.probability:.2f}" if size is not None else NOTHING,
         NOTHING if candidate.cost_per_hour is None else f"{candidate.cost_per_hour:.2f}",
         dollar_cell(None if cost is None else cost.median),
@@ -100,6 +112,12 @@ def server_row(mark: str, candidate: Candidate, *, current: bool = False) -> lis
     ]
 
 
-def server_remark(percentile: str) -> str:
+def _within(size: PlaceSize | None, time: RequestTime) -> str:
+    seconds = None if size is None else size.first if time is RequestTime.FIRST_TOKEN else size.within
+    return NOTHING if seconds is None else moment(seconds)
+
+
+def server_remark(limits: Limits) -> str:
     """What the numbers of the table are of."""
-    return f"replicas for the peak around this time; {percentile}, P(held) and $ per million over the recorded week"
+    percentiles = ", ".join(f"{_SHORT[time]}{one.name}" for time, one in limits.items())
+    return f"replicas for the peak around this time; {percentiles}, P(held) and $ per million over the recorded week"

@@ -25,6 +25,10 @@ STEADY: Final = 50.0
 """A window so many times as long as the longest batch that may be in time is answered as a steady stream is."""
 WORST_HOURS: Final = 0.02
 """Share of a record's hours that are replayed in turn, the worst ones."""
+EDGES: Final = np.geomspace(1.0, 1000.0, 100)
+"""Of latencies, in units of the shortest one."""
+UTILISATIONS: Final = 1.0 - np.exp(-np.linspace(0.03, -math.log(1.0 - 0.985), 24))
+"""At which a steady stream is looked at; from the last one on the queue grows without end."""
 
 _LEAST_HOURS: Final = 4  # of a short record
 _BATCHES: Final = 300  # of a steady stream
@@ -34,9 +38,6 @@ _SEEDS: Final = 5  # replicas that are replayed request by request, at most
 _LANES: Final = 128  # lines and replicas of an hour that are replayed so
 _LEAD: Final = 20  # windows before an hour that is replayed
 _APART: Final = 3600.0  # seconds between two of them
-# Utilisations at which a steady stream is looked at; from the last one on the queue grows without end.
-_UTILISATIONS: Final = 1.0 - np.exp(-np.linspace(0.03, -math.log(1.0 - 0.985), 24))
-_EDGES: Final = np.geomspace(1.0, 1000.0, 100)  # of latencies in units of the shortest one
 _BINS: Final = 400  # of a record's rates
 
 
@@ -44,17 +45,16 @@ _BINS: Final = 400  # of a record's rates
 class Replayed:
     """What became of a record, a number for each of the lines that were replayed."""
 
-    limits: Floats
-    """Seconds."""
     late: Floats
     """Share of requests answered later: a row for each line, a column for each limit."""
     worst_hour: Floats
     """The same in the hour that has the highest share."""
 
-    def held(self, quantile: float) -> Bools:
-        """Which lines keep the first limit: the quantile (0-1) over the record, and no hour three times as late."""
-        allowed = 1.0 - quantile
-        found: Bools = (self.late[:, 0] <= allowed) & (self.worst_hour[:, 0] <= 3.0 * allowed)
+    def held(self, *quantiles: float) -> Bools:
+        """Which lines keep all limits: the quantile (0-1) of each over the record, and no hour three times as late."""
+        allowed = 1.0 - floats(quantiles)
+        kept: Bools = (self.late <= allowed) & (self.worst_hour <= 3.0 * allowed)
+        found: Bools = np.all(kept, axis=1)
         return found
 
 
@@ -129,29 +129,34 @@ def spread(counts: Floats, replicas: Floats, seed: int, window: float = SLOT) ->
 
 
 @value_object
+class BatchLines:
+    """What its batches take."""
+
+    lines: Lines
+    """Equally likely seconds."""
+    largest: float
+    """Requests of a full one."""
+
+
+@value_object
 class Replica:
     """A replica that is known but for some doubt: what records are put through, again and again."""
 
-    lines: Lines
-    """Equally likely seconds of its batches."""
-    largest: float
-    """Requests of a full batch."""
+    capacity: Floats
+    """Requests a second at most, of each line."""
     limits: Floats
-    """Seconds: of latencies that are asked about."""
+    """Seconds: of times that are asked about. Infinite where the time does not count what waits."""
     later: Floats
     """Share of a steady stream that is answered later: by line, utilisation and limit."""
+    batches: BatchLines | None = None
+    """Of a server that takes batches, whose requests can be replayed one by one."""
 
     @classmethod
     def of(cls, lines: Lines, largest: float, limits: Floats) -> Replica:
         """Puts steady streams of all utilisations through it."""
         largest = max(1.0, float(round(largest)))
-        return cls(lines, largest, limits, _streams(lines, largest, limits))
-
-    @property
-    def capacity(self) -> Floats:
-        """Requests a second with full batches, of each line."""
-        full: Floats = self.largest / (self.lines.fixed + self.lines.each * self.largest)
-        return full
+        capacity = largest / (lines.fixed + lines.each * largest)
+        return cls(capacity, limits, _streams(lines, largest, limits), BatchLines(lines, largest))
 
     def replay(self, counts: Floats, replicas: Floats, window: float = SLOT) -> Replayed:
         """A record of counts by window, with so many replicas in each. Unknown windows (NaN) are left out."""
@@ -169,27 +174,27 @@ class Replica:
         usual = total / max(len(np.unique(hour[np.isfinite(counts)])), 1)
         hourly = np.zeros_like(later)
         windows = [np.flatnonzero(hour == one) for one in worst.tolist()]
-        if self._slow(window):
-            found = self._one_by_one(weight, replicas, windows, window)
+        if self.batches is not None and self._slow(self.batches, window):
+            found = self._one_by_one(self.batches, weight, replicas, windows, window)
         else:
             found = [np.einsum("lwe,w->le", self._with_backlog(rate[mine], window), weight[mine]) for mine in windows]
         for mine, those in zip(windows, found, strict=True):
             later += those
             # An hour of hardly any requests counts as one with some.
             hourly = np.maximum(hourly, those / max(float(weight[mine].sum()), 0.1 * usual, 1e-9))
-        return Replayed(self.limits, later / total, hourly)
+        return Replayed(later / total, hourly)
 
-    def _slow(self, window: float) -> bool:
+    def _slow(self, batches: BatchLines, window: float) -> bool:
         """Whether its queue outlasts a window, by the longest batch that can be in time."""
-        full = float(np.median(self.largest / self.capacity))
+        full = float(np.median(batches.largest / self.capacity))
         return min(full, 0.5 * float(self.limits[-1])) * STEADY > window
 
     def _steady(self, rate: Floats) -> Floats:
         """Shares later than each limit, by line, rate and limit."""
         busy = rate / self.capacity[:, np.newaxis]
         # Between two utilisations by a line; below the least as at that, from the highest on all.
-        above = np.clip(np.searchsorted(_UTILISATIONS, busy), 1, len(_UTILISATIONS) - 1)
-        low, high = _UTILISATIONS[above - 1], _UTILISATIONS[above]
+        above = np.clip(np.searchsorted(UTILISATIONS, busy), 1, len(UTILISATIONS) - 1)
+        low, high = UTILISATIONS[above - 1], UTILISATIONS[above]
         part = np.clip((busy - low) / (high - low), 0.0, 1.0)[:, :, np.newaxis]
         line = np.arange(len(self.later))[:, np.newaxis]
         found = (1.0 - part) * self.later[line, above - 1] + part * self.later[line, above]
@@ -210,10 +215,14 @@ class Replica:
             least, most = np.minimum(one, other), np.maximum(one, other)
             above = np.clip((most - self.limits) / np.maximum(most - least, 1e-9), 0.0, 1.0)
             calm = np.where(most > 0.0, np.where(found[:, waits] >= 1.0, 0.0, found[:, waits]), found[:, waits])
-            found[:, waits] = np.maximum(calm, above)
+            # A time that does not count the wait is as it is with all places taken.
+            full = np.isinf(self.limits) & (most > 0.0)
+            found[:, waits] = np.where(full, self.later[:, np.newaxis, -1], np.maximum(calm, above))
         return found
 
-    def _one_by_one(self, counts: Floats, replicas: Floats, hours: Sequence[Ints], window: float) -> list[Floats]:
+    def _one_by_one(
+        self, batches: BatchLines, counts: Floats, replicas: Floats, hours: Sequence[Ints], window: float
+    ) -> list[Floats]:
         """Requests of each hour later than each limit, by line: a few replicas stand for all, which are alike."""
         count = len(self.later)
         seeds = max(1, min(_SEEDS, _LANES // count))
@@ -229,9 +238,9 @@ class Replica:
                 began += (len(mine) + lead) * window + _APART
         arrivals, before = np.concatenate(stretches), np.concatenate([[0], np.cumsum(np.concatenate(counted))])
         lanes = len(stretches)
-        lines = Lines(np.repeat(self.lines.fixed, lanes), np.repeat(self.lines.each, lanes))
+        lines = Lines(np.repeat(batches.lines.fixed, lanes), np.repeat(batches.lines.each, lanes))
         of = np.tile(bounds[:-1], count), np.tile(bounds[1:], count)
-        found = _batches(arrivals, lines, self.largest, of)
+        found = _batches(arrivals, lines, batches.largest, of)
         later = np.empty((count, lanes, len(self.limits)))
         for column, limit in enumerate(self.limits.tolist()):
             due = np.clip(np.searchsorted(arrivals, found.ended - limit, side="left"), found.first, found.last)
@@ -244,8 +253,8 @@ class Replica:
 def _streams(lines: Lines, largest: float, limits: Floats) -> Floats:
     """Shares later than each limit: by line, utilisation and limit. Every stream has the same arrivals, in its time."""
     capacity = largest / (lines.fixed + lines.each * largest)
-    rate = (capacity[:, np.newaxis] * _UTILISATIONS).ravel()
-    scaled = Lines(np.repeat(lines.fixed, len(_UTILISATIONS)) * rate, np.repeat(lines.each, len(_UTILISATIONS)) * rate)
+    rate = (capacity[:, np.newaxis] * UTILISATIONS).ravel()
+    scaled = Lines(np.repeat(lines.fixed, len(UTILISATIONS)) * rate, np.repeat(lines.each, len(UTILISATIONS)) * rate)
     arrivals = _poisson()
     all_of_them = np.zeros(len(rate), np.int64), np.full(len(rate), len(arrivals))
     found = _batches(arrivals, scaled, largest, all_of_them, _BATCHES)
@@ -255,7 +264,7 @@ def _streams(lines: Lines, largest: float, limits: Floats) -> Floats:
     for column, limit in enumerate(limits.tolist()):
         due = np.searchsorted(arrivals, ended - limit * rate, side="left")
         shares[:, column] = (np.clip(due, first, last) - first).sum(axis=0) / requests
-    by_line = shares.reshape(len(capacity), len(_UTILISATIONS), len(limits))
+    by_line = shares.reshape(len(capacity), len(UTILISATIONS), len(limits))
     # A busier replica is never a faster one.
     risen: Floats = np.maximum.accumulate(by_line, axis=1)
     return risen
@@ -284,8 +293,12 @@ def _worst_hours(rate: Floats, hour: Ints) -> Ints:
 def tail(line: LoadLine, counts: Floats, replicas: Floats, quantile: float, window: float = SLOT) -> Tail:
     """Seconds within which the quantile of requests is answered, of a server whose line is right."""
     one = Lines(floats([line.fixed]), floats([line.each]))
-    edges = line.seconds(1.0) * _EDGES
-    found = Replica.of(one, line.most, edges).replay(counts, replicas, window)
+    edges = line.seconds(1.0) * EDGES
+    return tail_of(Replica.of(one, line.most, edges).replay(counts, replicas, window), edges, quantile)
+
+
+def tail_of(found: Replayed, edges: Floats, quantile: float) -> Tail:
+    """Seconds within which the quantile was, of what was replayed with one line and these limits, ascending."""
     return Tail(*(_edge(edges, shares[0], 1.0 - quantile) for shares in (found.late, found.worst_hour)))
 
 

@@ -154,6 +154,13 @@ class DemandRecord:
         track = self._tracks.get(demanded)
         return np.full(DAYS * DAY, np.nan) if track is None else track.counts(now)
 
+    def tokens_each(self, now: float) -> float:
+        """Of an answer, in the mean of the last seven days; NaN where that is unknown."""
+        requests, tokens = self.counts(now), self.counts(now, Demanded.TOKENS_OUT)
+        known = ~np.isnan(requests + tokens)
+        whole = float(requests[known].sum())
+        return float(tokens[known].sum()) / whole if whole > 0.0 else math.nan
+
     def seconds(self, now: float) -> float:
         """Of the last seven days, those of which the requests are known."""
         return SLOT * float(np.count_nonzero(~np.isnan(self.counts(now))))

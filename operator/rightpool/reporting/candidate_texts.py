@@ -69,7 +69,7 @@ def measured(current: Candidate) -> str:
 
 def _per_million_requests(candidate: Candidate) -> str:
     cost = candidate.cost_per_million
-    return "at an unknown price" if cost is None else f"{dollars(cost.median)} per million requests"
+    return "at an unknown price" if cost is None else f"{dollars(cost.median)} per million {candidate.unit.plural}"
 
 
 def _steps(candidate: Candidate) -> str:

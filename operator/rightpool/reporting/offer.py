@@ -5,7 +5,7 @@ from __future__ import annotations
 from rightpool.api.placement import Placement
 from rightpool.api.status import ProfiledJobStatus, Recommendation
 from rightpool.api.value_object import value_object
-from rightpool.api.work_unit import WorkUnit
+from rightpool.api.work_unit import SERVED
 from rightpool.reporting.stored_job import StoredJob
 
 
@@ -32,7 +32,7 @@ def offer_of(stored: StoredJob, status: ProfiledJobStatus) -> Offer | None:
     there = None if recommendation.throughput is None else recommendation.throughput.median
     saved = potential_savings(ref.cost_per_hour, rate, recommendation.cost_per_hour, there)
     share, hourly = recommendation.savings, ref.cost_per_hour
-    if recommendation.unit is WorkUnit.REQUESTS and share is not None and hourly is not None:
+    if recommendation.unit in SERVED and share is not None and hourly is not None:
         saved = share * hourly  # for the requests of its week
     return Offer(here=ref.placement, recommendation=recommendation, dollars_per_hour=saved)
 

@@ -13,7 +13,7 @@ from rightpool.api.units import HOUR
 from rightpool.api.wording import moment, number, share
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.sizing import SURE_TO_HOLD, Servable, Sizing
-from rightpool.planning.jobs.time_limits import time_limits
+from rightpool.planning.jobs.time_limits import sized_limits, time_limits
 from rightpool.profiles.answers import Answers
 from rightpool.profiles.latency import Between
 from rightpool.profiles.served import RequestTime
@@ -77,8 +77,8 @@ def _sized(job: Job) -> ServerStatus | None:
 
 def stored_sizing(job: Job, server: ServerStatus) -> Sizing | None:
     """What a status says of a server's size, as far as what it would be elsewhere hangs on it."""
-    ref, latency = job.state.revision, job.spec.targets.latency
-    if ref is None or latency is None or job.spec.workload.server is None:
+    ref, limits = job.state.revision, sized_limits(job.spec.targets)
+    if ref is None or not limits or job.spec.workload.server is None:
         return None
     able = None
     if server.servable_at_least is not None and server.servable_at_most is not None:
@@ -86,7 +86,7 @@ def stored_sizing(job: Job, server: ServerStatus) -> Sizing | None:
     recorded = HOUR * (server.recorded_hours or 0.0)
     place = f"{ref.placement.pool}/{ref.placement.chips_per_replica}"
     week = server.week or ""
-    return Sizing(latency.percentile, place, recorded, server.peak, week, servable=able, places=server.sides)
+    return Sizing(limits, place, recorded, server.peak, week, servable=able, places=server.sides)
 
 
 def _shown(sizing: Sizing, here: str) -> list[PlaceSize]:

@@ -181,7 +181,9 @@ def _summary(
 
 
 def _per_million_text(per_million: float | None, unit: WorkUnit, server: ServerStatus | None) -> str | None:
-    if server is not None and server.cost_per_million is not None:
+    if unit is WorkUnit.TOKENS:
+        per_million = None if server is None or server.tokens is None else server.tokens.cost_per_million
+    elif server is not None and server.cost_per_million is not None:
         return f"{format_money(server.cost_per_million)} requests"
     return None if per_million is None else _of(unit, format_money(per_million))
 

@@ -217,7 +217,8 @@ SERVER_CASES: Final = (
         SERVER,
         {f"{_S}.replicas": {"min": 2, "max": 8}},
         f"{_S}.replicas.max",
-        "must not be above min without targets.latency, by which replicas are chosen: add that, or remove max",
+        "must not be above min without a target of time, by which replicas are chosen: add latency, timeToFirstToken "
+        "or interTokenLatency, or remove max",
     ),
     *(
         Case(

@@ -28,14 +28,16 @@ from rightpool.prediction.columns import Floats
 from rightpool.prediction.server import LoadLine
 from rightpool.profiles.demand import DAY, SLOT
 from rightpool.profiles.loads import Points
+from rightpool.profiles.served import RequestTime
 from tests.unit.planning.jobs import NOW, changed, spec
 from tests.unit.planning.test_surge import TEMPLATE, edited, server, step
 
 P99 = Percentile("p99", 0.99, 0.080)
+LIMITS = {RequestTime.WHOLE: P99}
 LINE = LoadLine(0.010, 0.001, (1e-3, 1e-3, 0.0), 32.0, 32.0)
 POINTS = Points(np.array([1.0, 4.0, 16.0]), np.array([0.011, 0.014, 0.026]), np.array([9.0, 9.0, 9.0]))
 HOURLY = 240  # slots
-KNOWN = Sizing(P99, "a100/2", 7 * 86_400.0, 1000.0, "▁█", LINE, Servable(300.0, 400.0, 0.93))
+KNOWN = Sizing(LIMITS, "a100/2", 7 * 86_400.0, 1000.0, "▁█", LINE, Servable(300.0, 400.0, 0.93))
 
 
 def targeted(sizing: Sizing | None, least: int = 2, most: int = 8, now: int = 2) -> Job:
@@ -154,14 +156,14 @@ def test_a_gap_is_no_quiet_time() -> None:
 
 def test_the_record_and_the_line_tell_what_a_replica_can_take() -> None:
     noisy = np.random.default_rng(1).poisson(week(1000.0)).astype(float)
-    sizing = with_servable(recorded_sizing(noisy, POINTS, P99, "a100/1", NOW), noisy)
+    sizing = with_servable(recorded_sizing(noisy, POINTS, LIMITS, "a100/1", NOW), noisy)
     assert sizing.recorded == 7 * 86_400.0
     assert sizing.peak == pytest.approx(1000.0, rel=0.05)
     assert sizing.line is not None and sizing.servable is not None
     assert sizing.line.most == 24.0, "half as full again as the fullest that was seen"
     assert 0.3 * sizing.line.capacity < sizing.servable.at_least < sizing.servable.at_most <= sizing.line.capacity
     assert sizing.servable.chance >= 0.9
-    alone = with_servable(recorded_sizing(noisy / 50.0, POINTS, P99, "a100/1", NOW), noisy / 50.0)
+    alone = with_servable(recorded_sizing(noisy / 50.0, POINTS, LIMITS, "a100/1", NOW), noisy / 50.0)
     assert alone.servable is not None
     assert alone.servable.at_least == pytest.approx(sizing.servable.at_least, rel=0.25), "it is not what comes in"
 
@@ -169,7 +171,7 @@ def test_the_record_and_the_line_tell_what_a_replica_can_take() -> None:
 def test_less_than_an_hour_tells_nothing() -> None:
     counts = np.full(7 * DAY, np.nan)
     counts[-100:] = 15.0
-    sizing = recorded_sizing(counts, POINTS, P99, "a100/1", NOW)
+    sizing = recorded_sizing(counts, POINTS, LIMITS, "a100/1", NOW)
     assert (sizing.peak, sizing.recorded) == (None, 1500.0)
     assert with_servable(sizing, counts) is sizing
 
@@ -181,14 +183,14 @@ def test_a_server_that_takes_one_at_a_time_is_not_taken_to_batch() -> None:
 
 
 def test_a_limit_below_one_request_is_too_slow() -> None:
-    sizing = replace(KNOWN, target=Percentile("p99", 0.99, 0.005))
+    sizing = replace(KNOWN, targets={RequestTime.WHOLE: Percentile("p99", 0.99, 0.005)})
     assert sizing.too_slow and not KNOWN.too_slow
 
 
 def test_what_was_replayed_holds_until_something_is_new() -> None:
     assert not outdated(KNOWN, KNOWN)
     assert outdated(replace(KNOWN, place="l4/2"), KNOWN)
-    assert outdated(replace(KNOWN, target=Percentile("p95", 0.95, 0.080)), KNOWN)
+    assert outdated(replace(KNOWN, targets={RequestTime.WHOLE: Percentile("p95", 0.95, 0.080)}), KNOWN)
     assert outdated(KNOWN, replace(KNOWN, servable=None))
     slower = replace(LINE, fixed=2 * LINE.fixed, each=2 * LINE.each)
     assert outdated(replace(KNOWN, line=slower), KNOWN)

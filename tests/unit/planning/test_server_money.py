@@ -15,6 +15,7 @@ from rightpool.planning.books.accounting import accounted
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.sizing import Sizing
+from rightpool.profiles.served import RequestTime
 from tests.unit.planning.jobs import AUTO, NOW, changed
 from tests.unit.planning.test_server_move import GOOD, SAME, holding, moving, seen, sides, step
 
@@ -29,7 +30,9 @@ def sized(job: Job, peak: float) -> Job:
     ref = job.state.revision
     assert ref is not None
     sides = place("a100", 500.0, 1.0), place("l40s", 250.0, 2.0)
-    return changed(job, sizing=Sizing(Percentile("p99", 0.99, 0.05), "a100/2", 1e5, peak, places=sides))
+    return changed(
+        job, sizing=Sizing({RequestTime.WHOLE: Percentile("p99", 0.99, 0.05)}, "a100/2", 1e5, peak, places=sides)
+    )
 
 
 def priced(job: Job) -> Job:

@@ -25,7 +25,7 @@ from rightpool.planning.offers.servers.recorded import line_through, recorded_si
 from rightpool.planning.offers.servers.sizing import LatencyTarget
 from rightpool.prediction.columns import Floats, floats
 from rightpool.profiles.loads import Points
-from rightpool.profiles.served import Sides
+from rightpool.profiles.served import RequestTime, Sides
 from rightpool.reporting.decision_texts import decision_text
 from tests.unit.planning.jobs import AUTO, NOW, auto_policy, changed, decided_text, find, judged, reason, running, spec
 from tests.unit.planning.test_server_move import batched, window
@@ -56,7 +56,9 @@ def sized(
     key = f"{here} {limit} {least} {sorted(pools)} {seen} {rate}"
     if key not in _SIZED:
         counts, target = demand(rate), LatencyTarget(limit.seconds, limit.share, 1.0, least)
-        sizing = with_servable(recorded_sizing(counts, seen[here], limit, f"{here}/1", NOW), counts)
+        sizing = with_servable(
+            recorded_sizing(counts, seen[here], {RequestTime.WHOLE: limit}, f"{here}/1", NOW), counts
+        )
         chips = [PoolChip(name, pool.accelerator) for name, pool in pools.items()]
         _SIZED[key] = with_places(sizing, here, chips, seen.get, counts, target)
     return _SIZED[key]
@@ -72,6 +74,12 @@ def server(
     **sections: Any,
 ) -> Job:
     """One that has run on three A100 for a week, whose record is full."""
+    job = unsized({"latency": {"p99": p99}}, most, **sections)
+    return changed(job, sizing=sized(job, pools, points, rate))
+
+
+def unsized(targets: Mapping[str, Any], most: int = 40, **sections: Any) -> Job:
+    """The same, whose record was not looked at."""
     replicas = {"min": 1, "max": most}
     workload = {"replicas": replicas, "port": 8000, "metrics": {"port": 8002}, "template": TEMPLATE}
     made = spec(
@@ -79,7 +87,7 @@ def server(
         elasticity={},
         checkpoint={},
         progress=None,
-        targets={"latency": {"p99": p99}},
+        targets=targets,
         **({"placement": {"memoryPerChip": "10Gi"}} | sections),
     )
     job = running(made=made)
@@ -89,8 +97,7 @@ def server(
     ref = replace(ref, placement=place, requested_chips=1, requested_replicas=1, cost_per_hour=12.0, since=NOW - 7e5)
     job = replace(job.with_state(replace(job.state, revision=ref)), created_at=NOW - 7 * 86_400.0)
     up = RevisionState(1, True, active=3, running=3)
-    job = changed(job, revisions={1: up}, template_checked=True, profile=None)
-    return changed(job, sizing=sized(job, pools, points, rate))
+    return changed(job, revisions={1: up}, template_checked=True, profile=None)
 
 
 def test_it_is_offered_fewer_dollars_on_more_replicas_of_a_slower_chip() -> None:

@@ -95,7 +95,8 @@ def test_first_tokens_that_come_late_miss_the_target_and_unseen_ones_are_unknown
     assert statement_text(targets_met(making_tokens(FIRST), CONTEXT)) == (
         "False",
         "LatencyTargetMissed",
-        "3% of the first tokens take over 500 ms, and 1% may: raise replicas.min, or relax targets.timeToFirstToken",
+        "3% of the first tokens take over 500 ms, and 1% may: it gets more replicas as its record grows; raise "
+        "replicas.min to have them now",
     )
     kept = replace(FIRST, share=Between(0.0, 0.0))
     assert statement_text(targets_met(making_tokens(kept), CONTEXT)) == (
@@ -224,7 +225,7 @@ def test_a_peak_beyond_what_is_allowed() -> None:
 
 
 def test_a_limit_that_nobody_can_hold() -> None:
-    slow = replace(KNOWN, target=Percentile("p99", 0.99, 0.005), servable=Servable(0.0, 0.0, 0.0))
+    slow = replace(KNOWN, targets={RequestTime.WHOLE: Percentile("p99", 0.99, 0.005)}, servable=Servable(0.0, 0.0, 0.0))
     assert statement_text(targets_met(answering(slow), CONTEXT)) == (
         "False",
         "LatencyUnreachable",

@@ -25,7 +25,7 @@ from rightpool.api.outcome import MAX_OUTCOMES, JobSize, MoveOutcome
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.units import DAY
-from rightpool.api.work_unit import WorkUnit
+from rightpool.api.work_unit import SERVED
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.tenant import hash_of, tenant_of
@@ -370,7 +370,7 @@ def _on_same_chips(entry: LedgerEntry) -> float | None:
     before, after, chip = entry.baseline_throughput, entry.realised_throughput, entry.source_chip
     if entry.throttled or entry.healthy_baseline_throughput is not None or not before or not after:
         return None
-    if entry.unit is WorkUnit.REQUESTS:  # these say what dollars bring, and not what chips do
+    if entry.unit in SERVED:  # these say what dollars bring, and not what chips do
         return None
     same = chip is not None and chip == entry.target_chip and entry.source.chips == entry.target.chips
     return after / before if same else None

@@ -25,6 +25,7 @@ from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, VariantRefusal
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.jobs.threat import Threat
+from rightpool.planning.jobs.time_limits import sized_by_tokens
 from rightpool.planning.jobs.trace_answer import TraceAnswer
 from rightpool.planning.jobs.trial_seen import TrialSeen
 from rightpool.profiles.answers import Answers
@@ -340,7 +341,7 @@ def parallelism_of(job: Job) -> Parallelism:
 def unit_of(job: Job) -> WorkUnit:
     """What the job's throughput counts where it runs now; samples where nothing was measured."""
     if job.spec.workload.server is not None:
-        return WorkUnit.REQUESTS
+        return WorkUnit.TOKENS if sized_by_tokens(job.spec.targets) else WorkUnit.REQUESTS
     return WorkUnit.SAMPLES if job.observed.profile is None else job.observed.profile.unit
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from rightpool.api.latency import Percentile
 from rightpool.api.status import PlaceSize
 from rightpool.api.units import HOUR
-from rightpool.prediction.server import LoadLine
+from rightpool.planning.jobs.time_limits import Limits
+from rightpool.prediction.tokens import ServerLine, TokenLines
+from rightpool.profiles.served import RequestTime
 
 SHORTEST: Final = HOUR
 """Seconds of demand without which nothing is sized."""
@@ -39,7 +41,7 @@ class Servable:
 class Sizing:
     """Made anew each quarter of an hour, and the very object of before while it says the same."""
 
-    target: Percentile
+    targets: Limits
     """What it is for."""
     place: str
     """Where the server runs, as `Loads` names it."""
@@ -50,8 +52,8 @@ class Sizing:
     week. None where too little is recorded, or nothing of these hours."""
     week: str = ""
     """The peaks of each three hours of the record, the oldest first, as a row of bars; a dot where nothing is known."""
-    line: LoadLine | None = None
-    """Seconds of its batches; None where the server does not tell them, or nothing was seen."""
+    line: ServerLine | None = None
+    """Seconds of its batches or tokens; None where the server does not tell them, or nothing was seen."""
     servable: Servable | None = None
     """None while that is not known."""
     places: tuple[PlaceSize, ...] = ()
@@ -67,9 +69,19 @@ class Sizing:
         return self.recorded >= SHORTEST and bool(self.week) and BARS[-1] not in self.week
 
     @property
-    def too_slow(self) -> bool:
-        """Whether one request by itself takes longer than the limit."""
-        return self.line is not None and self.line.seconds(1.0) > self.target.seconds
+    def alone(self) -> Mapping[RequestTime, float]:
+        """Seconds that one request by itself takes, of each time that is known and has a limit."""
+        if isinstance(self.line, TokenLines):
+            of = {RequestTime.FIRST_TOKEN: self.line.first, RequestTime.BETWEEN_TOKENS: self.line.between}
+        else:
+            of = {RequestTime.WHOLE: self.line}
+        return {time: line.seconds(1.0) for time, line in of.items() if line is not None and time in self.targets}
+
+    @property
+    def too_slow(self) -> RequestTime | None:
+        """The time of which one request by itself takes longer than its limit; None where none does."""
+        over = (time for time, seconds in self.alone.items() if seconds > self.targets[time].seconds)
+        return next(over, None)
 
     @property
     def rate(self) -> float | None:
@@ -93,8 +105,8 @@ class Sizing:
     def same_as(self, other: Sizing) -> bool:
         """Whether both say the same, but for what never matters."""
         return (
-            (self.target, self.place, self.servable, self.places, self.week)
-            == (other.target, other.place, other.servable, other.places, other.week)
+            (self.targets, self.place, self.servable, self.places, self.week)
+            == (other.targets, other.place, other.servable, other.places, other.week)
             and _near(self.peak, other.peak)
             and (self.line is None) == (other.line is None)
             and round(self.recorded / 3600.0) == round(other.recorded / 3600.0)

@@ -108,6 +108,15 @@ class TrafficVerdict(StrEnum):
         return self in (TrafficVerdict.LATE, TrafficVerdict.SLOW, TrafficVerdict.FAILING)
 
 
+_SEVERITY: Final = (
+    TrafficVerdict.FAILING,
+    TrafficVerdict.LATE,
+    TrafficVerdict.SLOW,
+    TrafficVerdict.OPEN,
+    TrafficVerdict.HELD,
+)
+
+
 @value_object
 class TrafficComparison:
     """What blocks say."""
@@ -124,6 +133,11 @@ class TrafficComparison:
     """Share that failed."""
     likely: bool
     """Whether it is likelier than LIKELY to keep what is asked of it."""
+
+    @property
+    def severity(self) -> tuple[int, bool]:
+        """The lowest of several limits decides: what undoes before what is open, and that before what is held."""
+        return _SEVERITY.index(self.verdict), self.likely
 
 
 def judge_traffic(

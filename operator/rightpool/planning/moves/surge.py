@@ -18,11 +18,13 @@ from typing import Final
 
 from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
+from rightpool.api.latency import Percentile
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.books.served import moved_server, realised_requests
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.time_limits import time_limits
 from rightpool.planning.judge.traffic import (
     Answered,
     BatchTimes,
@@ -40,7 +42,7 @@ from rightpool.planning.moves.traffic_texts import traffic_text
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.planning.work.server import HELD_WINDOWS
 from rightpool.profiles.loads import batch_of
-from rightpool.profiles.served import RequestCounter, ServedWindow
+from rightpool.profiles.served import RequestCounter, RequestTime, ServedWindow
 
 LONGEST_SURGE_SECONDS: Final = 1800.0
 """How long a target may keep chips without answering."""
@@ -148,12 +150,19 @@ def _judging(job: Job, migration: Migration, now: float) -> Job:
     if not migration.demanded and _unread_seconds(job) > LONGEST_UNREAD_SECONDS:
         text = MetricsUnread(LONGEST_UNREAD_SECONDS).text()
         return _back(job, migration, Reason.METRICS_UNREACHABLE, text, now)
-    blocks = _blocks(job, migration)
-    target = None if yardstick_of(migration.reason) is Yardstick.NONE else job.spec.targets.latency
-    late, batches = None if target is None else 1.0 - target.percentile.share, _batches(job, migration)
-    found = judge_traffic(blocks, late, FAILING, batches)
-    text = traffic_text(found, target, batches)
-    migration = replace(migration, message=text) if blocks else migration
+    batches = _batches(job, migration)
+    limits: dict[RequestTime, Percentile | None] = {**time_limits(job.spec.targets)}
+    if not limits or yardstick_of(migration.reason) is Yardstick.NONE:
+        limits = {RequestTime.WHOLE: None}
+    # The worst of all times decides.
+    found, time = min(
+        ((_compared(job, migration, one, limit, batches), one) for one, limit in limits.items()),
+        key=lambda judged: judged[0].severity,
+    )
+    text = traffic_text(found, limits[time], batches, time)
+    migration = (
+        replace(migration, message=text) if any(sides.new or sides.old for sides in job.observed.sides) else migration
+    )
     if found.verdict.undoes:
         failing = found.verdict is TrafficVerdict.FAILING
         return _back(job, migration, Reason.ERRORS_ROSE if failing else Reason.TOO_LATE, text, now)
@@ -205,14 +214,20 @@ def _back(job: Job, migration: Migration, reason: Reason, text: str, now: float)
     return end_migration(job, migration, Outcome.ROLLED_BACK, reason, now)
 
 
-def _blocks(job: Job, migration: Migration) -> list[TrafficBlock]:
+def _compared(
+    job: Job, migration: Migration, time: RequestTime, limit: Percentile | None, batches: BatchTimes | None
+) -> TrafficComparison:
+    """What one time says. limit: None where only failures count."""
+    blocks = _blocks(job, migration, time, math.inf if limit is None else limit.seconds)
+    return judge_traffic(blocks, None if limit is None else 1.0 - limit.share, FAILING, batches)
+
+
+def _blocks(job: Job, migration: Migration, time: RequestTime, limit: float) -> list[TrafficBlock]:
     """Of this step."""
-    target = job.spec.targets.latency
-    limit = math.inf if target is None else target.percentile.seconds
     since = migration.phase_since - _EARLY
     holding = migration.phase is Phase.HOLDING
     found = (
-        tuple(_answered(one, limit) if one and one.at - one.seconds >= since else None for one in sides)
+        tuple(_answered(one, limit, time) if one and one.at - one.seconds >= since else None for one in sides)
         for sides in job.observed.sides
     )
     return [
@@ -228,11 +243,12 @@ def _unread_seconds(job: Job) -> float:
     return math.fsum(old.seconds for _, old in alone if old is not None and old.requests_per_second)
 
 
-def _answered(window: ServedWindow | None, limit: float) -> Answered | None:
-    """None where requests were not counted. What no histogram tells may be late, all of it."""
+def _answered(window: ServedWindow | None, limit: float, time: RequestTime) -> Answered | None:
+    """None where requests were not counted. What no histogram tells may be late, all of it. Tokens count as one for
+    each request: those of a request are late together."""
     requests = None if window is None else window.counts.counters.get(RequestCounter.REQUESTS)
     if window is None or requests is None:
         return None
-    late, failed = window.late(limit), window.error_ratio or 0.0
+    late, failed = window.late(limit, time), window.error_ratio or 0.0
     low, high = (0.0, 1.0) if late is None else late
     return Answered(requests, low * requests, (high - low) * requests, failed * requests)

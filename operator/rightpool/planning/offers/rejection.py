@@ -251,10 +251,10 @@ _GAPS: Final = {
     Reason.NO_TELEMETRY: "nothing was heard from the pods since they started",
     Reason.STALE_TELEMETRY: "the newest measurement is too old to decide on",
     Reason.SHARED_CHIP: "processes of others work on a chip of the job; condition Profiled says how much",
-    Reason.SERVER_STAYS: "without targets.latency and workload.server.metrics nothing tells what other chips would do",
+    Reason.SERVER_STAYS: "without a target of time and metrics of the server nothing tells what other chips would do",
     Reason.DEMAND_RECORD_SHORT: "an hour of its requests is to be recorded, and put through the chips of other pools",
     Reason.NO_REQUESTS: "no request came in all that is recorded, which tells nothing of what other chips would do",
-    Reason.BATCHES_UNSEEN: "its metrics do not tell how long its batches take, and so not what other chips would do",
+    Reason.BATCHES_UNSEEN: "its metrics do not tell how long its batches or tokens take, and so not what others would",
     Reason.PARTIAL_TELEMETRY: "throughput is not measured; condition Profiled says why",
 }
 

@@ -13,6 +13,7 @@ from rightpool.api.variation import Variation
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.sizing import SHORTEST
+from rightpool.planning.jobs.time_limits import sized_limits
 from rightpool.planning.judge.series import RateSeries
 from rightpool.planning.work.work import Activity, Extent, Work
 from rightpool.profiles.profile import Profile
@@ -42,7 +43,7 @@ class Answering(Work):
         """As many as its record asks for, between those that its user allows. Where nothing tells, as many as there
         are; at the start as many as its user wants at least."""
         server, ref, sizing = job.spec.workload.server, job.state.revision, job.observed.sizing
-        if server is None or ref is None or job.spec.targets.latency is None:
+        if server is None or ref is None or not sized_limits(job.spec.targets):
             return job.spec.workload.replicas
         here = ref.placement.replicas
         needed = None if sizing is None else sizing.needed(here)
@@ -53,7 +54,7 @@ class Answering(Work):
     def unplanned(self, job: Job) -> Reason | None:
         """What it would serve elsewhere follows from its requests, its batches and its limit."""
         server, sizing = job.spec.workload.server, job.observed.sizing
-        if server is None or server.metrics is None or job.spec.targets.latency is None:
+        if server is None or server.metrics is None or not sized_limits(job.spec.targets):
             return Reason.SERVER_STAYS
         if sizing is not None and sizing.silent:
             return Reason.NO_REQUESTS

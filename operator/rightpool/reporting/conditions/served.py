@@ -11,9 +11,10 @@ from rightpool.api.units import DAY
 from rightpool.api.wording import how_many, moment, number, sentence, share, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.sizing import SHORTEST, Sizing
-from rightpool.planning.jobs.time_limits import time_limits
+from rightpool.planning.jobs.time_limits import sized_limits, time_limits
 from rightpool.planning.moves.surge import FAILING
 from rightpool.planning.offers.servers.refusal import LatencyNotHeld, TooSlowAlone
+from rightpool.planning.offers.servers.sizing import LatencyTarget
 from rightpool.profiles.answers import Answers, Late, PageProblem
 from rightpool.profiles.served import RequestTime
 from rightpool.reporting.conditions.context import Statement
@@ -97,16 +98,15 @@ def _failing_text(answers: Answers) -> str:
 
 def _wanting(job: Job, answers: Answers) -> Statement | None:
     """What is missing to keep a limit, where one is declared."""
-    latency, sizing = job.spec.targets.latency, job.observed.sizing
-    if latency is None:
-        return None
-    late = answers.late()
-    if late is None and answers.mean_seconds is not None:
-        return Statement("True", Reason.MEANS_ONLY, partial(_means, answers, latency.percentile.name))
-    unresolved = None if late is None else _unresolved(late, 1.0 - latency.percentile.share)
-    if unresolved is not None:
-        return unresolved
-    if sizing is None:
+    limits, sizing = sized_limits(job.spec.targets), job.observed.sizing
+    for time, limit in limits.items():
+        late = answers.late(time)
+        if late is None and time is RequestTime.WHOLE and answers.mean_seconds is not None:
+            return Statement("True", Reason.MEANS_ONLY, partial(_means, answers, limit.name))
+        unresolved = None if late is None else _unresolved(late, 1.0 - limit.share)
+        if unresolved is not None:
+            return unresolved
+    if sizing is None or not limits:
         return None
     if sizing.recorded < DAY:
         least = "replicas.min is kept to" if sizing.recorded < SHORTEST else "sizes are for what these had"
@@ -117,7 +117,9 @@ def _wanting(job: Job, answers: Answers) -> Statement | None:
         return Statement("True", Reason.NO_REQUESTS, text)
     if sizing.line is None:
         remedy = "choose the replicas by workload.server.replicas.min"
-        return Statement("True", Reason.BATCHES_UNSEEN, f"its metrics do not tell how long its batches take: {remedy}")
+        return Statement(
+            "True", Reason.BATCHES_UNSEEN, f"its metrics do not tell how long its batches or tokens take: {remedy}"
+        )
     return None
 
 
@@ -149,11 +151,11 @@ def _unresolved(late: Late, may: float) -> Statement | None:
 def _remedy(job: Job, time: RequestTime) -> str:
     """What the user can do where too many are late."""
     server, ref = job.spec.workload.server, job.state.revision
-    if time is not RequestTime.WHOLE:
+    if time not in sized_limits(job.spec.targets):
         return f"raise replicas.min, or relax targets.{time}"
     if server is not None and ref is not None and ref.placement.replicas < server.scale.most:
         return "it gets more replicas as its record grows; raise replicas.min to have them now"
-    return "raise replicas.max, or relax targets.latency"
+    return f"raise replicas.max, or relax targets.{time}"
 
 
 def _beyond(job: Job, sizing: Sizing | None) -> Statement | None:
@@ -161,12 +163,13 @@ def _beyond(job: Job, sizing: Sizing | None) -> Statement | None:
     server, ref = job.spec.workload.server, job.state.revision
     if sizing is None or sizing.line is None or server is None or ref is None:
         return None
-    if sizing.too_slow:
-        text = TooSlowAlone(sizing.line.seconds(1.0), sizing.target.seconds).text()
+    if sizing.too_slow is not None:
+        time = sizing.too_slow
+        text = TooSlowAlone(sizing.alone[time], sizing.targets[time].seconds, time).text()
         return Statement("False", Reason.LATENCY_UNREACHABLE, text)
     needed = sizing.needed(ref.placement.replicas)
     if sizing.servable is not None and sizing.servable.at_least <= 0.0:
-        text = LatencyNotHeld(sizing.servable.chance, sizing.target.seconds).text()
+        text = LatencyNotHeld(sizing.servable.chance, LatencyTarget.of(sizing.targets).strictest).text()
         return Statement("False", Reason.LATENCY_UNREACHABLE, text)
     if needed is not None and sizing.peak is not None and needed > server.scale.most:
         text = (

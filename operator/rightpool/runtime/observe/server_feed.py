@@ -18,7 +18,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.revision_window import observed_revision
 from rightpool.planning.jobs.sizing import Sizing
-from rightpool.planning.jobs.time_limits import time_limits
+from rightpool.planning.jobs.time_limits import sized_limits, time_limits
 from rightpool.profiles.answers import LONGEST_SECONDS, Answers, answers_of
 from rightpool.profiles.demand import DAY, DAYS, SLOT
 from rightpool.profiles.sample import RevisionKey
@@ -139,7 +139,7 @@ class ServerFeed:
         self._take_sides(servers, reading.windows)
         self._records.cycle(servers.keys(), _demanded(servers, known), now)
         self._remember_loads(servers, known)
-        targeted = {key: job for key, job in servers.items() if job.spec.targets.latency is not None}
+        targeted = {key: job for key, job in servers.items() if sized_limits(job.spec.targets)}
         self._sizes.cycle(targeted, pools, now)
         self._ask_past(reading.dialects, now)
         self._start(servers, now)

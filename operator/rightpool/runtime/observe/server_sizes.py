@@ -14,11 +14,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from rightpool.api.latency import Percentile
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.sizing import Sizing
+from rightpool.planning.jobs.time_limits import Limits, sized_limits
 from rightpool.planning.offers.servers.floor import HELD
 from rightpool.planning.offers.servers.places import PoolChip, with_places
 from rightpool.planning.offers.servers.recorded import outdated, recorded_sizing, with_servable
@@ -63,7 +63,9 @@ class _Due(NamedTuple):
     counts: Floats
     points: Mapping[str, Points]
     """By pool: what its batches took there."""
-    target: Percentile
+    targets: Limits
+    tokens: float
+    """Of an answer, in the mean; NaN where that is unknown."""
     limit: LatencyTarget
     here: str
     """The pool where it is."""
@@ -98,8 +100,8 @@ class ServerSizes:
 
     def of(self, job: Job) -> Sizing | None:
         """What is known of a server's size where it is, by the target that it has now."""
-        known, target = self._known.get(job.key), percentile_of(job)
-        return known.sizing if known is not None and known.sizing.target == target else None
+        known, target = self._known.get(job.key), limits_of(job)
+        return known.sizing if known is not None and known.sizing.targets == target else None
 
     def cycle(self, servers: Mapping[JobKey, Job], pools: Mapping[str, Pool], now: float) -> None:
         """Take what was found, and look at those that are due."""
@@ -125,27 +127,27 @@ class ServerSizes:
             seen = frozenset[tuple[str, int]]() if record is None else record.loads.seen
             if known is None:
                 waiting.append((-math.inf, job.key, job))
-            elif (known.sizing.target, known.seen) != (percentile_of(job), seen) or known.slot < _slot(job, now):
+            elif (known.sizing.targets, known.seen) != (limits_of(job), seen) or known.slot < _slot(job, now):
                 waiting.append((known.slot, job.key, job))
         return [job for _, _, job in sorted(waiting, key=lambda one: one[:2])[:AT_ONCE]]
 
     def _due(self, job: Job, pools: tuple[PoolChip, ...], now: float) -> _Due | None:
-        record, target, ref = self._records.of(job.key), percentile_of(job), job.state.revision
+        record, targets, ref = self._records.of(job.key), limits_of(job), job.state.revision
         server = job.spec.workload.server
-        if record is None or target is None or ref is None or server is None:
+        if record is None or not targets or ref is None or server is None:
             return None
         here, each = ref.placement.pool, ref.placement.chips_per_replica
         names = (here, *(pool.name for pool in pools))
         points = {name: found for name in names if (found := record.loads.at(f"{name}/{each}")) is not None}
-        limit = LatencyTarget(target.seconds, target.share, 1.0, server.scale.min)
+        limit = LatencyTarget.of(targets, server.scale.min)
         slot, counts, known = _slot(job, now), record.counts(now), self._known.get(job.key)
-        return _Due(job.key, slot, counts, points, target, limit, here, place_of(ref), pools, record.loads.seen, known)
+        place, tokens, seen = place_of(ref), record.tokens_each(now), record.loads.seen
+        return _Due(job.key, slot, counts, points, targets, tokens, limit, here, place, pools, seen, known)
 
 
-def percentile_of(job: Job) -> Percentile | None:
-    """What a server is sized for; None of one that has no target."""
-    latency = job.spec.targets.latency
-    return None if latency is None or job.spec.workload.server is None else latency.percentile
+def limits_of(job: Job) -> Limits:
+    """What a server is sized for; empty of one that has no target."""
+    return {} if job.spec.workload.server is None else sized_limits(job.spec.targets)
 
 
 def place_of(ref: Revision) -> str:
@@ -160,7 +162,7 @@ def _slot(job: Job, now: float) -> int:
 def _looked_at(due: list[_Due], now: float) -> Mapping[JobKey, _Known]:
     found, replayed = {}, 0
     for one in due:
-        sizing = recorded_sizing(one.counts, one.points.get(one.here), one.target, one.place, now)
+        sizing = recorded_sizing(one.counts, one.points.get(one.here), one.targets, one.place, now, one.tokens)
         before = one.before
         if before is not None and not outdated(sizing, before.basis):
             sizing = replace(sizing, servable=before.basis.servable, places=before.basis.places)

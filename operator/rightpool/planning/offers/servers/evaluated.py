@@ -15,10 +15,10 @@ from rightpool.api.estimate import Estimate, normal_cdf
 from rightpool.api.placement import Placement
 from rightpool.api.status import PlaceSize
 from rightpool.api.units import HOUR
-from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.pool import Pool
-from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.job import Job, unit_of
 from rightpool.planning.jobs.sizing import Sizing
+from rightpool.planning.jobs.time_limits import sized_by_tokens
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.enumerate import options
@@ -134,7 +134,7 @@ def limit_of(job: Job, sizing: Sizing) -> LatencyTarget:
     """What is wanted of a server."""
     server = job.spec.workload.server
     assert server is not None
-    return LatencyTarget(sizing.target.seconds, sizing.target.share, 1.0, server.scale.min, server.scale.most)
+    return LatencyTarget.of(sizing.targets, server.scale.min, server.scale.most)
 
 
 def _sides(job: Job, shape: Shape, register: Register, home: Pool, target: LatencyTarget) -> list[Side]:
@@ -167,6 +167,8 @@ def _memory(job: Job, home: Pool, pool: Pool) -> Rejection | None:
     profile, declared = job.observed.profile, job.spec.placement.memory_per_chip
     precision = None if profile is None else profile.traits.precision
     chip, used = pool.accelerator, None if profile is None else profile.value(Field.MEMORY_USED)
+    if sized_by_tokens(job.spec.targets):
+        used = None  # of keys and values it holds as many as there is memory for
     if lacks(chip, precision):
         return PrecisionUnsupported(pool.name, chip.key, precision or "", tuple(sorted(chip.peak_flops)))
     if chip.key == home.accelerator.key:
@@ -284,7 +286,7 @@ class SizedServer(Evaluated):
             saving=saving,
             probability=None if stays else side.probability,
             origin=_origin(size, stays),
-            unit=WorkUnit.REQUESTS,
+            unit=unit_of(self.job),
             size=size,
         )
 

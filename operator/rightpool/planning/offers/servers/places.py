@@ -10,11 +10,12 @@ from typing import NamedTuple
 from rightpool.api.status import PlaceSize
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.planning.jobs.sizing import Sizing
-from rightpool.planning.offers.servers.recorded import line_through
+from rightpool.planning.offers.servers.recorded import server_line
 from rightpool.planning.offers.servers.sizing import LatencyTarget, sized
 from rightpool.prediction.chip_data import shipped
 from rightpool.prediction.columns import Floats
-from rightpool.prediction.server import LoadLine
+from rightpool.prediction.server import token_speedup
+from rightpool.prediction.tokens import ServerLine, TokenLines
 from rightpool.prediction.transfer import Transfer
 from rightpool.profiles.loads import Points
 
@@ -26,6 +27,15 @@ class PoolChip(NamedTuple):
     """Of the AcceleratorPool."""
     chip: Accelerator
     """Its chips."""
+
+
+class ChipSpeed(NamedTuple):
+    """By how much faster one chip is than another: as likely less as more, and the standard deviation of its log."""
+
+    any: tuple[float, float]
+    """With work of an unknown kind, of which prompts are."""
+    tokens: tuple[float, float]
+    """With tokens, one after the other."""
 
 
 def with_places(
@@ -42,14 +52,15 @@ def with_places(
         return sizing
     speeds = _speeds(home, pools)
     found: list[PlaceSize] = []
-    predicted: dict[tuple[float, float], PlaceSize] = {}  # pools of one chip are alike
+    predicted: dict[ChipSpeed, PlaceSize] = {}  # pools of one chip are alike
     for pool in pools:
         points = seen(pool.name)
         speed = speeds.get(pool.name)
         if pool.name == home:
             size = sized(pool.name, sizing.line, counts, target)
         elif points is not None:
-            size = sized(pool.name, line_through(points), counts, target)
+            line = server_line(points, sizing.targets, _tokens(sizing.line))
+            size = None if line is None else sized(pool.name, line, counts, target)
         elif speed is None:
             continue
         else:
@@ -61,21 +72,28 @@ def with_places(
     return replace(sizing, places=tuple(found))
 
 
-def _there(line: LoadLine, speed: tuple[float, float]) -> LoadLine:
-    log, sd = speed
-    return line.elsewhere(math.exp(log), sd)
+def _tokens(line: ServerLine) -> float:
+    return line.tokens if isinstance(line, TokenLines) else math.nan
 
 
-def _speeds(home: str, pools: Sequence[PoolChip]) -> Mapping[str, tuple[float, float]]:
-    """How much faster each pool's chips do work of an unknown kind than those at home: a log and its standard
-    deviation. Without those whose figures are missing."""
+def _there(line: ServerLine, speed: ChipSpeed) -> ServerLine:
+    if isinstance(line, TokenLines):
+        return line.elsewhere(speed.tokens, speed.any)
+    return line.elsewhere(*speed.any)
+
+
+def _speeds(home: str, pools: Sequence[PoolChip]) -> Mapping[str, ChipSpeed]:
+    """By how much faster each pool's chips are than those at home. Without those whose figures are missing."""
     names = [pool.name for pool in pools]
     if home not in names:
         return {}
     transfer, here = Transfer.among([pool.chip for pool in pools], shipped()), names.index(home)
     logs, variances = transfer.log[-1, here].tolist(), transfer.variances[0, -1, here].tolist()
     return {
-        name: (log, math.sqrt(variance))
-        for name, log, variance in zip(names, logs, variances, strict=True)
+        pool.name: ChipSpeed(
+            (math.exp(log), math.sqrt(variance)),
+            token_speedup(pools[here].chip.memory_bandwidth, pool.chip.memory_bandwidth),
+        )
+        for pool, log, variance in zip(pools, logs, variances, strict=True)
         if not math.isnan(log)
     }

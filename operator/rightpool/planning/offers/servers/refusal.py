@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rightpool.api.value_object import value_object
 from rightpool.api.wording import moment, number
 from rightpool.planning.offers.rejection import RejectionReason, RuledOut
+from rightpool.profiles.served import RequestTime
+
+_ALONE: Final = {
+    RequestTime.WHOLE: "one request",
+    RequestTime.FIRST_TOKEN: "the first token of one request",
+    RequestTime.BETWEEN_TOKENS: "the next token of one request",
+}
 
 
 @value_object
@@ -16,10 +25,13 @@ class TooSlowAlone(RuledOut):
     """Seconds."""
     limit: float
     """Seconds."""
+    time: RequestTime = RequestTime.WHOLE
+    """Which time has this limit."""
 
     def text(self) -> str:
         alone, limit = moment(self.alone), moment(self.limit)
-        return f"one request by itself takes {alone} there, and the limit is {limit}: no number of replicas holds it"
+        what = _ALONE[self.time]
+        return f"{what} by itself takes {alone} there, and the limit is {limit}: no number of replicas holds it"
 
 
 @value_object
