@@ -14,10 +14,11 @@ import pytest
 
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.cluster.client import ClusterClient
-from rightpool.cluster.resources import PLACEMENT_POLICIES
+from rightpool.cluster.resources import PLACEMENT_POLICIES, PROFILED_JOBS
 from tests.chaos.operators import ProcessPool
+from tests.chaos.stream import StreamEvent
 from tests.integration.faults.conftest import make_site, put
-from tests.integration.faults.fleet import A10G, A100, DEAD, POLICY, SHORT, SLOW, new_image
+from tests.integration.faults.fleet import A10G, A100, DEAD, FAIR, POLICY, SHORT, SLOW, new_image
 from tests.integration.faults.site import CrashingOperator, NamespaceWatch, Site
 
 pytestmark = pytest.mark.cluster
@@ -96,6 +97,36 @@ def given_up(site: Site) -> None:
     assert operator.missed(*STARTS, *LEAVES, "status bert r2 False d-2 Draining True", *RETURNS) == []
 
 
+def gave_way(site: Site) -> None:
+    """A plan of two: one job lets another, which has waited for too long, have half of the chips of a full pool."""
+    chips: dict[str, int] = {}
+    promised: list[int] = []
+
+    def watch(event: StreamEvent) -> None:
+        if event.resource is PROFILED_JOBS:
+            status = event.body.get("status") or {}
+            migration = status.get("migration") or {"phase": None}
+            left = migration["phase"] not in (None, "Planned", "Checkpointing")
+            place = migration["to"] if left else status.get("placement") or {"chips": 0}
+            chips[event.body["metadata"]["name"]] = int(place["chips"])
+            promised.append(sum(chips.values()))
+
+    site.namespace_watch.listen(site.namespace, watch)
+    operator = CrashingOperator(site)
+    may = {"minChips": 4, "maxChips": 8, "batch": "PerChip"}
+    gives = {"adaptation": {"yield": "Move"}, "elasticity": may}
+    site.tenant.train("bert", job={"chipsPerReplica": 4, "replicas": 2}, placement=here(FAIR), **gives)
+    operator.until(lambda: site.tenant.settled("bert"), "it runs")
+    site.tenant.train(
+        "late", job={"chipsPerReplica": 4}, elasticity={"minChips": 4, "maxChips": 4}, placement=here(FAIR)
+    )
+    operator.until(lambda: all(map(site.tenant.settled, ("bert", "late"))), "both run")
+    assert site.tenant.status("bert")["history"][-1]["reason"] == "FleetGains"
+    ended(operator, "CarriedOut", revision=2, pool=FAIR, chips=4)
+    assert max(promised) == 8, "no chip is promised twice"
+    assert operator.missed(*STARTS, *LEAVES, *(step.replace("bert", "late") for step in STARTS)) == []
+
+
 def ended(operator: CrashingOperator, *outcomes: str, revision: int, pool: str, **more: int) -> None:
     """The job is placed as expected, nothing is left over, and the operator crashed at every write."""
     tenant = operator.site.tenant
@@ -108,7 +139,8 @@ def ended(operator: CrashingOperator, *outcomes: str, revision: int, pool: str, 
     operator.site.assert_no_violations()
 
 
-GENTLE = (starts, updated, resized, verified, rolled_back)
+GENTLE = (starts, updated, resized, verified, rolled_back, gave_way)
+PLANNED = {**POLICY, "fleet": {"mode": "Auto", "maxWait": "5s"}}
 
 
 @pytest.fixture(scope="module")
@@ -127,11 +159,12 @@ def transitions(
     folder = tmp_path_factory.mktemp("transitions")
     with ThreadPoolExecutor(len(GENTLE) + 1) as threads, ExitStack() as stack:
         stack.callback(put, client, PLACEMENT_POLICIES, "default", {"spec": POLICY})
+        put(client, PLACEMENT_POLICIES, "default", {"spec": PLANNED})
         going = {transition.__name__: threads.submit(go, transition, folder) for transition in (*GENTLE, given_up)}
         for transition in GENTLE:
             going[transition.__name__].exception()
         # Only now: several restarts take longer than the shortened start deadline.
-        put(client, PLACEMENT_POLICIES, "default", {"spec": {**POLICY, "startDeadline": SHORT}})
+        put(client, PLACEMENT_POLICIES, "default", {"spec": {**PLANNED, "startDeadline": SHORT}})
         yield going
 
 
