@@ -21,6 +21,7 @@ from benchmarks.servers.data import Line, traces
 from benchmarks.servers.model import calibration, server_from_offline, tails, tokens
 from benchmarks.servers.money import money
 from benchmarks.servers.moves import moves
+from benchmarks.servers.token_money import token_money
 
 DAYS = 2 * 24 * 240
 
@@ -36,6 +37,10 @@ def found(data: Path, table: Path, model: bool) -> Iterator[Line]:
         yield from calibration(batches, series)
     if table.exists():
         yield from server_from_offline(table)
+    llms = data / "aic_vllm.csv"
+    for one in demand if llms.exists() and not model else ():
+        yield from token_money(one, llms)
+    if table.exists():
         for one in demand if not model else ():
             if len(one.counts) >= DAYS:  # a plan needs a day before it
                 yield from money(one, table)
