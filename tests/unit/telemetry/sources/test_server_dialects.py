@@ -12,6 +12,7 @@ import pytest
 from rightpool.api.server import ServerMetrics
 from rightpool.profiles.answers import answers_of
 from rightpool.profiles.latency import Between
+from rightpool.profiles.loads import Loads
 from rightpool.profiles.sample import Quality
 from rightpool.profiles.served import RequestCounter as Counter
 from rightpool.profiles.served import RequestLevel as Level
@@ -380,3 +381,16 @@ def test_every_dialect_counts_requests_and_reads_what_it_requires() -> None:
         assert not any(math.isnan(term.divisor) for term in one.times.values())
     assert len({one.name for one in DIALECTS}) == len(DIALECTS) == 12
     assert [one.name for one in DIALECTS if one.means_only] == ["Triton", "TorchServe", "KServe"]
+
+
+@recorded
+def test_two_pages_of_vllm_say_what_a_token_takes() -> None:
+    counts = counts_of("vllm-0.32-2").since(counts_of("vllm-0.32-1"))
+    assert counts is not None
+    loads = Loads()
+    loads.extend(ServedWindow(0.0, 60.0, counts, 1, True), "a100/1", "h")
+    points, between = loads.at("a100/1"), counts.times[Time.BETWEEN_TOKENS]
+    assert points is not None and points.tokens is not None and between.mean is not None
+    assert points.seconds[0] == pytest.approx(between.mean)
+    assert points.load[0] == pytest.approx(1.0 + between.total * between.mean / 60.0)
+    assert 0.0 < points.tokens.spread[0] < 1.5 and points.tokens.first[0] > 0.0
