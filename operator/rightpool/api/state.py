@@ -126,3 +126,17 @@ class JobState(Record):
 
     finished: Annotated[str | None, BeforeValidator(_nothing), Field(exclude=True), SkipJsonSchema()] = None
     """Completed or Failed, once terminal. Not on the wire: the conditions say so."""
+
+    @property
+    def edit_to_judge(self) -> ProgramEdit | None:
+        """The edit whose program runs now and has no verdict yet; None also where it was taken back."""
+        edit, here = self.edit, self.revision
+        if edit is None or edit.judged or here is None or edit.workload_hash == here.workload_hash:
+            return None
+        return edit
+
+    @property
+    def judged_edit(self) -> ProgramEdit | None:
+        """The edit that has a verdict, where that is of what runs now."""
+        edit, here = self.edit, self.revision
+        return edit if edit is not None and here is not None and edit.judged == here.workload_hash else None

@@ -86,7 +86,6 @@ from rightpool.cli.view import ClusterView
 from rightpool.cluster.resources import ACCELERATOR_POOLS
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.moves.edits import judged_edit
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.evidence import Outbid
@@ -304,7 +303,7 @@ def document(found: Explanation) -> dict[str, Any]:
 
 
 def _edit(job: Job) -> dict[str, Any] | None:
-    edit = judged_edit(job)
+    edit = job.state.judged_edit
     if edit is None:
         return None
     return {"from": edit.image, "verdict": edit.verdict.value, "ratio": edit.ratio, "message": edit.message}

@@ -30,7 +30,6 @@ from rightpool.cli.state import holds_chips, state_of
 from rightpool.cli.table import NOTHING, Column, Page, dollar_cell
 from rightpool.planning.jobs.job import unit_of
 from rightpool.planning.jobs.time_limits import sized_limits
-from rightpool.planning.moves.edits import edit_to_judge, judged_edit
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.select import adaptation_mode
@@ -218,11 +217,11 @@ _EDITED: Final = {
 
 def _edit(page: Page, found: Explanation) -> None:
     """How what runs compares with what ran before its last edit."""
-    edit = judged_edit(found.job)
+    edit = found.job.state.judged_edit
     if edit is not None:
         page.heading(f"Since the edit: {_EDITED[edit.verdict]}")
         page.indented(edit.message)
-    elif edit_to_judge(found.job) is not None:
+    elif found.job.state.edit_to_judge is not None:
         page.heading("Since the edit: not known yet")
         page.indented("it is compared with what ran before, in windows 3, 6, 12 and 24 after its start")
 

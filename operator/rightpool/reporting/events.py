@@ -22,7 +22,6 @@ from rightpool.api.value_object import value_object
 from rightpool.api.wording import brief, chips, number, place, span
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.trial_seen import trial_name
-from rightpool.planning.moves.edits import judged_edit
 from rightpool.planning.moves.migration_texts import stopped_unsaved
 from rightpool.planning.moves.transitions import FAILED
 from rightpool.reporting.trial_texts import NOTHING_MEASURED, shown
@@ -103,8 +102,8 @@ class JobEvents:
         yield from _pause(regarding, old, new)
         yield from _trace(regarding, old, new)
         yield from _trial(regarding, old, new)
-        edit = judged_edit(new)
-        if edit is not None and edit.verdict is EditVerdict.IMPROVED and judged_edit(old) != edit:
+        edit = new.state.judged_edit
+        if edit is not None and edit.verdict is EditVerdict.IMPROVED and old.state.judged_edit != edit:
             yield Event(regarding, edit.verdict.value, "Observe", edit.message, subject="edit")
         if old.state.finished is None and new.state.finished is not None:
             yield _end(regarding, new, after)

@@ -17,7 +17,7 @@ from rightpool.api.variation import MAX_RECENT, SlowStart, SpanDifference, Varia
 from rightpool.api.wording import MESSAGE
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.moves.edits import edit_to_judge, judged_edit, with_edit_judged
+from rightpool.planning.moves.edits import with_edit_judged
 from rightpool.planning.moves.news import at_rest
 from rightpool.profiles.profile import Profile, Reading
 from rightpool.profiles.sample import Field, Quality
@@ -65,7 +65,7 @@ def unmeasured(world: World) -> World:
 
 
 def verdict_on(world: World) -> ProgramEdit | None:
-    return judged_edit(world.observed())
+    return world.observed().state.judged_edit
 
 
 def test_a_slower_program_is_a_regression_by_both_images() -> None:
@@ -121,7 +121,7 @@ def test_an_edit_while_a_move_is_judged_is_compared_with_what_ran_there() -> Non
 
 def test_a_second_edit_before_a_verdict_is_compared_with_what_was_before_both() -> None:
     world = unmeasured(edited(first(), 800.0, cycles=0))
-    assert edit_to_judge(world.observed()) is not None
+    assert world.observed().state.edit_to_judge is not None
     found = verdict_on(edited(world, 700.0, "h3", "trainer:1.6"))
     assert found is not None and found.ratio == pytest.approx(0.7)
     assert "trainer:1.6 against trainer:1.4" in found.message
@@ -135,7 +135,7 @@ def test_a_second_edit_after_a_verdict_is_compared_with_the_first() -> None:
 
 def test_an_edit_that_is_taken_back_before_a_verdict_is_none() -> None:
     world = edited(unmeasured(edited(first(), 800.0, cycles=0)), 1000.0, "h1", OLD)
-    assert edit_to_judge(world.observed()) is None and verdict_on(world) is None
+    assert world.observed().state.edit_to_judge is None and verdict_on(world) is None
     assert at_rest(world.observed())
 
 
@@ -167,7 +167,7 @@ def open_edit(*rates: float, spread: float = 0.01, unit: WorkUnit = WorkUnit.SAM
 
 
 def verdict_of(job: Job) -> EditVerdict | None:
-    edit = judged_edit(with_edit_judged(job))
+    edit = with_edit_judged(job).state.judged_edit
     return None if edit is None else edit.verdict
 
 

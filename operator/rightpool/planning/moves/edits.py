@@ -75,23 +75,9 @@ def with_image(job: Job) -> Job:
     return job.with_state(altered(job.state, image=job.image_of(here)))
 
 
-def edit_to_judge(job: Job) -> ProgramEdit | None:
-    """The edit whose program runs now and has no verdict yet; None also where it was taken back."""
-    edit, here = job.state.edit, job.state.revision
-    if edit is None or edit.judged or here is None or edit.workload_hash == here.workload_hash:
-        return None
-    return edit
-
-
-def judged_edit(job: Job) -> ProgramEdit | None:
-    """The edit that has a verdict, where that is of what runs now."""
-    edit, here = job.state.edit, job.state.revision
-    return edit if edit is not None and here is not None and edit.judged == here.workload_hash else None
-
-
 def with_edit_judged(job: Job) -> Job:
     """The job with the verdict on its last edit, once enough was measured for one."""
-    edit, here = edit_to_judge(job), job.state.revision
+    edit, here = job.state.edit_to_judge, job.state.revision
     profile, variation = job.observed.profile, job.observed.variation
     if edit is None or here is None or profile is None or not profile.complete:
         return job

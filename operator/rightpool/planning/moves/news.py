@@ -13,7 +13,6 @@ from typing import Final
 from rightpool.api.state import JobState
 from rightpool.planning.jobs.job import Job, Observed
 from rightpool.planning.moves.arrival import size_to_measure
-from rightpool.planning.moves.edits import edit_to_judge
 from rightpool.planning.work.outlook import pace_of
 from rightpool.planning.work.registry import work_of
 from rightpool.profiles.likeness import SAME_READING
@@ -82,7 +81,7 @@ def at_rest(job: Job) -> bool:
         not any(_UNDER_WAY(job.state))
         and job.state.account.counterfactual is None
         and size_to_measure(job) is None
-        and edit_to_judge(job) is None
+        and job.state.edit_to_judge is None
         and job.trace_request is None
         and job.trial_asked is None
         and job.observed.threat is None

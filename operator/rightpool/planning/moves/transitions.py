@@ -26,7 +26,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.moves.arrival import arrive, with_size_measured
 from rightpool.planning.moves.beginning import Why, begin, with_decision
 from rightpool.planning.moves.disruptions import failed_by_disruption, started_again, with_disruption
-from rightpool.planning.moves.edits import edit_to_judge, with_edit_judged, with_image
+from rightpool.planning.moves.edits import with_edit_judged, with_image
 from rightpool.planning.moves.ending import end_migration
 from rightpool.planning.moves.following import followed, with_note
 from rightpool.planning.moves.handovers import handover_of
@@ -79,7 +79,7 @@ def _tells_a_verdict(job: Job, seen: Variation) -> bool:
     """Whether a window was counted that a move or an edit is to be judged by: an operator that is started anew goes on
     from it."""
     migration, stored = job.state.migration, job.state.variation
-    judges = edit_to_judge(job) is not None
+    judges = job.state.edit_to_judge is not None
     if migration is not None:
         judges = migration.phase is Phase.VERIFYING and not migration.rolling_back
     return judges and (stored is None or stored.as_of < seen.as_of)

@@ -11,7 +11,6 @@ from rightpool.api.program_edit import EditVerdict
 from rightpool.api.wording import how_many, sentence, span
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
-from rightpool.planning.moves.edits import judged_edit
 from rightpool.planning.offers.flops_texts import peak_exceeded_text
 from rightpool.planning.offers.readiness import comparable_elsewhere
 from rightpool.planning.offers.targets.registry import TARGETS
@@ -179,7 +178,7 @@ def efficient(job: Job, context: Context) -> Statement:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile yet")
     diagnosis = job.observed.diagnosis
     text = partial(diagnosis_text, diagnosis.finding)
-    reason, edit = _INEFFICIENT.get(diagnosis.bottleneck), judged_edit(job)
+    reason, edit = _INEFFICIENT.get(diagnosis.bottleneck), job.state.judged_edit
     if edit is not None and edit.verdict is EditVerdict.REGRESSED and reason is not Reason.THROTTLED:
         return Statement("False", Reason.REGRESSED, edit.message)
     if reason is not None:

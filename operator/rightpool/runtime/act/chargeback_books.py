@@ -26,7 +26,6 @@ from rightpool.planning.books.chargeback import Chargeback, deleted_moves
 from rightpool.planning.books.pool_costs import PoolCosts
 from rightpool.planning.jobs.booked_move import BookedMove
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.moves.edits import judged_edit
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.experience import MOST_COMPARISONS
 from rightpool.planning.work.progress import goodput, progress_of
@@ -196,7 +195,7 @@ def _job_figures(
         found["rightpool_job_spent_dollars"][labels] = spent
         found["rightpool_job_saved_dollars"][labels] = account.saved
         found["rightpool_job_chip_seconds"][labels] = account.chip_seconds
-        edit = judged_edit(job)
+        edit = job.state.judged_edit
         measured = {
             "rightpool_job_goodput_ratio": goodput(account, progress_of(job, now)),
             "rightpool_job_regression_ratio": None if edit is None else edit.ratio,
