@@ -62,6 +62,13 @@ class Dialect(StrEnum):
     HISTOGRAM = "Histogram"
 
 
+class Autoscaler(StrEnum):
+    """Who says how many replicas of a server there are."""
+
+    FLOOR = "Floor"
+    EXTERNAL = "External"
+
+
 class TimeUnit(StrEnum):
     """What a histogram of times counts in."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
-from rightpool.api.choices import Dialect, TimeUnit
+from rightpool.api.choices import Autoscaler, Dialect, TimeUnit
 from rightpool.api.model import ApiModel
 from rightpool.api.placement import MAX_CHIPS_PER_REPLICA, MAX_REPLICAS
 from rightpool.api.quantities import Duration, a_second_or_more
@@ -173,6 +173,10 @@ class ServerWorkload(ApiModel):
     scale: Replicas = Field(default_factory=Replicas, alias="replicas")
     """How many pods answer."""
 
+    autoscaler: Autoscaler = Autoscaler.FLOOR
+    """Floor: as many as the target of time takes by the recorded week, or replicas.min. External: whoever scales the
+    Deployment of the Revision that answers; it begins with replicas.min, and its replicas are never written then."""
+
     port: Annotated[int, Field(ge=1, le=65535, json_schema_extra=_PORT)]
     """Port at which it answers, of its pods and of its Service. Can't be changed."""
 
@@ -196,6 +200,21 @@ class ServerWorkload(ApiModel):
     def replicas(self) -> int:
         """Pods at the start."""
         return self.scale.min
+
+    @property
+    def scaled_elsewhere(self) -> bool:
+        """Whether somebody else says how many pods there are."""
+        return self.autoscaler is Autoscaler.EXTERNAL
+
+    @property
+    def least(self) -> int:
+        """As many pods, at least, as may be planned."""
+        return 1 if self.scaled_elsewhere else self.scale.min
+
+    @property
+    def most(self) -> int:
+        """As many pods, at most, as may be planned."""
+        return MAX_REPLICAS if self.scaled_elsewhere and self.scale.max is None else self.scale.most
 
 
 _NO_SERVER: Final = "!has(self.workload) || !has(self.workload.server)"

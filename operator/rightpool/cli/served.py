@@ -51,7 +51,8 @@ def _pairs(found: Explanation, server: ServerStatus, workload: ServerWorkload) -
         needed = "" if server.needed is None else f", {server.needed} needed"
         scale = workload.scale
         allowed = f"{scale.min}" if scale.most == scale.min else f"{scale.min} to {scale.most}"
-        pairs.append(("replicas", f"{ref.placement.replicas}{needed}, {allowed} allowed"))
+        bounds = "somebody else scales it" if workload.scaled_elsewhere else f"{allowed} allowed"
+        pairs.append(("replicas", f"{ref.placement.replicas}{needed}, {bounds}"))
     return pairs
 
 

@@ -165,6 +165,26 @@ def test_its_bounds_scale_it_where_it_is(served: EndpointWatch, fleet: Fleet) ->
     assert not fleet.status(NAME).get("history")
 
 
+def scale(fleet: Fleet, revision: str, pods: int) -> None:
+    change: Body = {"op": "replace", "path": "/spec/replicas", "value": pods}
+    fleet.client.patch(DEPLOYMENTS, f"{NAME}-{revision}", fleet.namespace, [change])
+
+
+def test_somebody_else_scales_its_deployment(start: Start, fleet: Fleet) -> None:
+    """And the operator writes no number any more, also not that of the next Revision."""
+    start()
+    create(fleet, autoscaler="External", chipsPerReplica=1)
+    eventually(lambda: answered_by(fleet, "r1", 2), "it begins with replicas.min")
+    scale(fleet, "r1", 4)
+    eventually(lambda: fleet.status(NAME)["placement"]["replicas"] == 4 and answered_by(fleet, "r1", 4))
+    fleet.edit(NAME, lambda spec: spec["workload"]["server"].update(replicas={"min": 3}))
+    eventually(lambda: "; 4 replicas, as somebody else" in fleet.condition(NAME, "Placed").get("message", ""))
+    fleet.edit(NAME, lambda spec: image(spec, "2"))
+    eventually(lambda: answered_by(fleet, "r2", 4), "an edit comes up with as many")
+    scale(fleet, "r2", 1)
+    eventually(lambda: fleet.status(NAME)["placement"]["replicas"] == 1 and answered_by(fleet, "r2", 1))
+
+
 METRICS = Resource("external.metrics.k8s.io", "v1beta1", "ExternalMetricValue", "requests")
 AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
+from rightpool.api.choices import Autoscaler
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import BatchPromise, Migration, Phase
@@ -385,3 +386,34 @@ def test_an_edit_that_has_not_started_keeps_no_replicas_from_what_answers() -> N
     for least in (5, 1):
         job = seen(scaled(job, least), 0, now=NOW + LONGEST_SURGE_SECONDS + 9.0)
         assert wanted(job) == {1: least}
+
+
+def elsewhere(job: Job, here: int, there: int | None = None) -> Job:
+    """As somebody else scales it: so many pods its Deployments ask for, which all run."""
+    workload = job.spec.workload.server
+    assert workload is not None
+    scaled_by = workload.model_copy(update={"autoscaler": Autoscaler.EXTERNAL})
+    made = job.spec.model_copy(update={"workload": job.spec.workload.model_copy(update={"server": scaled_by})})
+    counts = {1: here} if there is None else {1: here, 2: there}
+    revisions = {n: RevisionState(n, True, active=pods, running=pods, pods=pods) for n, pods in counts.items()}
+    return changed(replace(job, spec=made), revisions=revisions)
+
+
+def test_what_somebody_else_scales_is_as_large_as_its_deployment() -> None:
+    alone = changed(moving(new=2, old=2), migration=None)
+    job = step(elsewhere(alone, 7))
+    assert wanted(job) == {1: 7}
+    assert job.state.revision is not None and job.state.revision.placement.chips == 14
+    assert wanted(step(elsewhere(job, 0))) == {1: 7}, "to none by spec.suspend alone"
+
+
+def test_what_somebody_else_scales_moves_with_all_replicas_at_once() -> None:
+    job = step(elsewhere(moving(new=4, old=4), 4))
+    assert (phase(job), wanted(job)) == (Phase.SURGING, {1: 4, 2: 4})
+    for here, there in ((3, 5), (2, 4)):
+        job = step(elsewhere(job, here, there))
+        assert (phase(job), wanted(job)) == (Phase.SURGING, {1: here, 2: there}), "followed, up and down"
+    job = step(elsewhere(job, 2, 4))
+    assert phase(job) is Phase.SHARING
+    job = step(changed(elsewhere(job, 2, 4), sides=sides(GOOD, SAME)))
+    assert (phase(job), requests_to(job)) == (Phase.HOLDING, (2,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from rightpool.api.action import Action
+from rightpool.api.choices import Autoscaler
 from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome, measured_cost_per_million
 from rightpool.api.migration import Phase
@@ -244,3 +246,17 @@ def test_a_pool_that_is_slower_than_promised_is_left_and_not_tried_again() -> No
     tomorrow = back.with_state(replace(back.state, avoid=()))
     tomorrow = changed(tomorrow, sizing=sized(tomorrow, POOLS, {"a10g": there}))
     assert judged(tomorrow, POOLS).decision.action is not Action.MOVE, "its batches were timed there"
+
+
+def test_what_somebody_else_scales_moves_with_as_many_as_can_take_what_these_can() -> None:
+    job = server()
+    workload, sizing, ref = job.spec.workload.server, job.observed.sizing, job.state.revision
+    assert workload is not None and sizing is not None and ref is not None
+    by_others = workload.model_copy(update={"autoscaler": Autoscaler.EXTERNAL})
+    made = job.spec.model_copy(update={"workload": job.spec.workload.model_copy(update={"server": by_others})})
+    six = replace(ref, placement=replace(ref.placement, chips=6, replicas=6))
+    job = replace(job.with_state(replace(job.state, revision=six)), spec=made)
+    here, there = sizing.at("a100"), sizing.at("a10g")
+    assert here is not None and there is not None
+    target = find(judged(job, POOLS), "a10g").placement
+    assert target.replicas == math.ceil(6 * here.servable / there.servable) > 6

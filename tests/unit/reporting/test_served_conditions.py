@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rightpool.api.choices import Autoscaler
 from rightpool.api.latency import Percentile
 from rightpool.api.targets import Targets
 from rightpool.api.wording import MESSAGE
@@ -19,6 +20,7 @@ from rightpool.profiles.sample import Quality
 from rightpool.profiles.served import RequestTime
 from rightpool.reporting.conditions.context import Context, Statement
 from rightpool.reporting.conditions.measured import profiled
+from rightpool.reporting.conditions.placed import placed
 from rightpool.reporting.conditions.targets import targets_met
 from rightpool.reporting.server_status import server_status
 from tests.unit.planning.jobs import NOW, changed
@@ -222,6 +224,19 @@ def test_a_peak_beyond_what_is_allowed() -> None:
         "CapacityBelowDemand",
         "the week's 3000 requests/s around this time take 10 replicas, and 8 are allowed: raise replicas.max",
     )
+
+
+def test_who_scales_it_is_asked_for_more() -> None:
+    job = answering(replace(KNOWN, peak=3000.0), now=8)
+    server = job.spec.workload.server
+    assert server is not None
+    by_others = server.model_copy(update={"autoscaler": Autoscaler.EXTERNAL})
+    made = job.spec.model_copy(update={"workload": job.spec.workload.model_copy(update={"server": by_others})})
+    text = statement_text(targets_met(replace(job, spec=made), CONTEXT))
+    assert text[:2] == ("False", "CapacityBelowDemand")
+    assert text[2].endswith("take 10 replicas, and 8 are there: have it scaled higher")
+    placed_text = statement_text(placed(replace(job, spec=made), CONTEXT))[2]
+    assert placed_text.endswith("; 8 replicas, as somebody else scales it")
 
 
 def test_a_limit_that_nobody_can_hold() -> None:

@@ -115,6 +115,9 @@ class RevisionState:
     running: int = 0
     """Pods with all containers ready."""
 
+    pods: int | None = None
+    """Scaled pods that its child asks for, of a kind whose number changes while it runs; else None."""
+
     completed: int = 0
     """Pods that have succeeded, while others may still run."""
 

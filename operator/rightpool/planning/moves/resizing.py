@@ -23,8 +23,13 @@ def with_size(job: Job, now: float) -> Job:
     if migration is None or migration.given_up:
         here = _asked(ref.with_replicas(pods), job)
         return job if here == ref else job.with_state(replace(job.state, revision=here))
+    server = job.spec.workload.server
     if migration.phase is Phase.PLANNED:
         here, there = ref.with_replicas(pods), _there(job, migration, pods)
+    elif server is not None and server.scaled_elsewhere:
+        target = migration.target
+        made = job.revision(target.revision).pods or target.placement.replicas
+        here, there = ref.with_replicas(pods), target.with_replicas(made)
     else:
         here, there = ref, _more(migration.target, _there(job, migration, pods))
         if migration.phase in _SHARED:

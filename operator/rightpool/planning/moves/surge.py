@@ -62,8 +62,9 @@ class Surge(Handover):
     phases = frozenset({Phase.SURGING, Phase.SHARING, Phase.HOLDING})
 
     def begin(self, job: Job, migration: Migration, now: float, *, save: bool = True) -> Job:
-        """The target is made: the first of its replicas where it is judged, else all."""
-        if _is_judged(job, migration):
+        """The target is made: the first of its replicas where it is judged, else all, and where others scale it."""
+        server = job.spec.workload.server
+        if _is_judged(job, migration) and not (server is not None and server.scaled_elsewhere):
             new, old = migration.target.placement.replicas, migration.source.placement.replicas
             up = first_share(new, old) if migration.batches is None else first_share(new, old, migration.batches.spare)
             migration = replace(migration, up=up)

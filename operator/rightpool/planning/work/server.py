@@ -43,6 +43,8 @@ class Answering(Work):
         """As many as its record asks for, between those that its user allows. Where nothing tells, as many as there
         are; at the start as many as its user wants at least."""
         server, ref, sizing = job.spec.workload.server, job.state.revision, job.observed.sizing
+        if server is not None and ref is not None and server.scaled_elsewhere:
+            return job.revision(ref.revision).pods or ref.placement.replicas
         if server is None or ref is None or not sized_limits(job.spec.targets):
             return job.spec.workload.replicas
         here = ref.placement.replicas
@@ -109,9 +111,14 @@ class Answering(Work):
 
 def pods_at(job: Job, pool: str, here: int) -> int:
     """Replicas that the peak takes in a pool, between those that are allowed; as many as there are where nothing
-    tells. here: how many there are."""
-    sizing = job.observed.sizing
+    tells. here: how many there are. Of a server that somebody else scales, as many as can take what these can."""
+    sizing, server, ref = job.observed.sizing, job.spec.workload.server, job.state.revision
     size = None if sizing is None else sizing.at(pool)
+    if server is not None and ref is not None and server.scaled_elsewhere:
+        own, now = None if sizing is None else sizing.at(ref.placement.pool), ref.placement.replicas
+        if size is None or own is None or not (size.servable > 0.0 and own.servable > 0.0):
+            return now
+        return min(max(math.ceil(now * own.servable / size.servable - 1e-9), server.least), server.most)
     return replicas_for(job, None if size is None else size.servable, here)
 
 
@@ -121,7 +128,7 @@ def replicas_for(job: Job, servable: float | None, here: int) -> int:
     server, sizing = job.spec.workload.server, job.observed.sizing
     if server is None or sizing is None or sizing.peak is None or not servable:
         return here
-    return min(max(math.ceil(sizing.peak / servable), server.scale.min), server.scale.most)
+    return min(max(math.ceil(sizing.peak / servable), server.least), server.most)
 
 
 def beside_seconds(job: Job) -> float:

@@ -74,6 +74,9 @@ def _running(job: Job, context: Context) -> Statement | None:
     assert job.state.revision is not None
     completed = job.revision(job.state.revision.revision).completed
     also = f"; {completed} of {job.state.revision.placement.replicas} pods have completed" if completed else ""
+    server = job.spec.workload.server
+    if server is not None and server.scaled_elsewhere:
+        also = f"; {how_many(job.state.revision.placement.replicas, 'replica')}, as somebody else scales it"
     return Statement("True", Reason.RUNNING, f"{_place(job.state.revision)}{also}")
 
 

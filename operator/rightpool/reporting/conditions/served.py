@@ -153,7 +153,9 @@ def _remedy(job: Job, time: RequestTime) -> str:
     server, ref = job.spec.workload.server, job.state.revision
     if time not in sized_limits(job.spec.targets):
         return f"raise replicas.min, or relax targets.{time}"
-    if server is not None and ref is not None and ref.placement.replicas < server.scale.most:
+    if server is not None and server.scaled_elsewhere:
+        return "have it scaled higher, or relax targets.latency"
+    if server is not None and ref is not None and ref.placement.replicas < server.most:
         return "it gets more replicas as its record grows; raise replicas.min to have them now"
     return f"raise replicas.max, or relax targets.{time}"
 
@@ -171,10 +173,13 @@ def _beyond(job: Job, sizing: Sizing | None) -> Statement | None:
     if sizing.servable is not None and sizing.servable.at_least <= 0.0:
         text = LatencyNotHeld(sizing.servable.chance, LatencyTarget.of(sizing.targets).strictest).text()
         return Statement("False", Reason.LATENCY_UNREACHABLE, text)
-    if needed is not None and sizing.peak is not None and needed > server.scale.most:
+    elsewhere = server.scaled_elsewhere
+    most = ref.placement.replicas if elsewhere else server.most
+    if needed is not None and sizing.peak is not None and needed > most:
+        less = "are there: have it scaled higher" if elsewhere else "are allowed: raise replicas.max"
         text = (
             f"the week's {number(sizing.peak)} requests/s around this time take {how_many(needed, 'replica')}, and "
-            f"{server.scale.most} are allowed: raise replicas.max"
+            f"{most} {less}"
         )
         return Statement("False", Reason.CAPACITY_BELOW_DEMAND, text)
     return None

@@ -239,7 +239,7 @@ class Executor:
             return True
         if queued:
             return hold_wanted(command.suspend, child) is not None
-        return not _complies(command, child)
+        return not _complies(job, command, child)
 
     # --- EnsureRevision ----------------------------------------------------------------------------------------------
 
@@ -339,7 +339,7 @@ class Executor:
         if job.spec.queue_name is not None:
             return self._match_hold(job, command, child)
         wanted = command.suspend
-        if _complies(command, child):
+        if _complies(job, command, child):
             return False
         self._fence.persisted(job, command)
         if not wanted and child.state.suspended:
@@ -435,11 +435,13 @@ class Executor:
         return True
 
 
-def _complies(command: EnsureRevision, child: ChildFacts) -> bool:
-    """Whether the child is stopped or runs as it is to, with as many pods."""
+def _complies(job: Job, command: EnsureRevision, child: ChildFacts) -> bool:
+    """Whether the child is stopped or runs as it is to, with as many pods where nobody else scales it."""
+    server = job.spec.workload.server
     if command.suspend or child.state.suspended:
         return command.suspend == child.state.suspended
-    return child.state.pods in (None, command.ref.placement.replicas)
+    scaled_elsewhere = server is not None and server.scaled_elsewhere
+    return scaled_elsewhere or child.state.pods in (None, command.ref.placement.replicas)
 
 
 def _lifetime(job: Job) -> int | None:

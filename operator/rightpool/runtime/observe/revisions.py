@@ -97,6 +97,7 @@ def _state(
         active=len(active),
         others=len(own) - len(scaled),
         running=running,
+        pods=child.state.pods,
         completed=sum(pod.succeeded and _is_scaled(pod, child) for pod in pods),
         on_nodes=len(paid),
         bound_at=bound_at,

@@ -139,7 +139,7 @@ class ServerSizes:
         here, each = ref.placement.pool, ref.placement.chips_per_replica
         names = (here, *(pool.name for pool in pools))
         points = {name: found for name in names if (found := record.loads.at(f"{name}/{each}")) is not None}
-        limit = LatencyTarget.of(targets, server.scale.min)
+        limit = LatencyTarget.of(targets, server.least)
         slot, counts, known = _slot(job, now), record.counts(now), self._known.get(job.key)
         place, tokens, seen = place_of(ref), record.tokens_each(now), record.loads.seen
         return _Due(job.key, slot, counts, points, targets, tokens, limit, here, place, pools, seen, known)

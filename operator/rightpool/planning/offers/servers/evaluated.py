@@ -134,7 +134,7 @@ def limit_of(job: Job, sizing: Sizing) -> LatencyTarget:
     """What is wanted of a server."""
     server = job.spec.workload.server
     assert server is not None
-    return LatencyTarget.of(sizing.targets, server.scale.min, server.scale.most)
+    return LatencyTarget.of(sizing.targets, server.least, server.most)
 
 
 def _sides(job: Job, shape: Shape, register: Register, home: Pool, target: LatencyTarget) -> list[Side]:
