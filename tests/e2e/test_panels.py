@@ -16,6 +16,7 @@ pytestmark = pytest.mark.cluster
 RARE = {
     ("Rightpool / Chargeback", "Energy a step"): "samples are seen in each program of the stories",
     ("Rightpool / Chargeback", "Slower since an edit"): "no story edits a template",
+    ("Rightpool / Fleet", "99% of requests within"): "Triton tells no distribution of its times",
     ("Rightpool / Job", "Chip errors"): "no chip breaks",
     ("Rightpool / Job", "Links"): "no chip here counts the bytes of its links",
     ("Rightpool / Predictions", "Worth of one more chip"): "no chips are wanted any more when the stories have ended",

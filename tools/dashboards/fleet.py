@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.builders import dashboard, timeseries
 
 from tools.dashboards.panels import (
     COUNT,
     DOLLARS,
     NOTHING,
+    SECONDS,
     SHARE,
     Query,
     bars,
@@ -159,4 +160,20 @@ def fleet() -> dashboard.Dashboard:
                 empty=NOTHING,
             )
         )
+        .with_panel(_requests("Requests a second", "Of each server.", COUNT, "requests_per_second"))
+        .with_panel(_requests("Failed requests", "Of each server, as a share.", SHARE, "request_error_ratio"))
+        .with_panel(_requests("Duration of requests", "Of each server, in the mean.", SECONDS, "request_mean_seconds"))
+        .with_panel(
+            _requests(
+                "99% of requests within",
+                "Of each server whose page has a histogram: the edge above it.",
+                SECONDS,
+                "request_p99_seconds",
+            )
+        )
     )
+
+
+def _requests(title: str, about: str, unit: str, name: str) -> timeseries.Panel:
+    query = Query(f"rightpool_job_{name}{{{_OPERATOR}}}", "{{job_namespace}}/{{profiledjob}}")
+    return lines(title, about, unit, query, empty="no server")

@@ -60,6 +60,11 @@ JOB_FIGURES: Final = {
     "enough was measured, and where the two compare.",
     "rightpool_job_joules_per_sample": "Energy of the chips for a sample, by the last Profile.",
     "rightpool_job_joules_per_step": "The same for an optimizer step, of jobs whose samples are not seen.",
+    "rightpool_job_requests_per_second": "Requests that a server answers, all replicas together.",
+    "rightpool_job_request_error_ratio": "Failed requests ÷ requests of a server.",
+    "rightpool_job_request_mean_seconds": "Mean duration of a server's requests.",
+    "rightpool_job_request_p99_seconds": "Within which 99% of a server's requests are answered: the edge of its "
+    "histogram above it.",
 }
 """Gauges of the jobs that have spent most, as long as they exist."""
 JOB_FIGURES_BY: Final = ("job_namespace", "profiledjob", "team")

@@ -29,6 +29,7 @@ from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.experience import MOST_COMPARISONS
 from rightpool.planning.work.progress import goodput, progress_of
+from rightpool.profiles.answers import Answers
 from rightpool.reporting.chargeback_object import charged_namespace, config_map, read_books
 from rightpool.reporting.pool_costs_object import NAME, is_pool_costs, pool_costs_object, read_pool_costs
 from rightpool.reporting.stored_job import StoredJob
@@ -200,6 +201,8 @@ def _job_figures(
             "rightpool_job_goodput_ratio": goodput(account, progress_of(job, now)),
             "rightpool_job_regression_ratio": None if edit is None else edit.ratio,
         }
+        if job.observed.answers is not None:
+            measured |= _request_figures(job.observed.answers)
         profile = job.observed.profile
         if profile is not None and profile.complete and job.state.revision is not None:
             assessment = assessments.get(job.key)
@@ -212,6 +215,16 @@ def _job_figures(
             if value is not None:
                 found[name][labels] = value
     return dict(found)
+
+
+def _request_figures(answers: Answers) -> dict[str, float | None]:
+    p99 = answers.p99
+    return {
+        "rightpool_job_requests_per_second": answers.requests_per_second,
+        "rightpool_job_request_error_ratio": answers.error_ratio,
+        "rightpool_job_request_mean_seconds": answers.mean_seconds,
+        "rightpool_job_request_p99_seconds": None if p99 is None or math.isinf(p99.high) else p99.high,
+    }
 
 
 class PoolCostBooks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,8 @@ from rightpool.api.traits import ModelTraits
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cluster.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.profiles.answers import Answers
+from rightpool.profiles.latency import Between
 from rightpool.profiles.profile import Reading
 from rightpool.profiles.sample import Field, Quality
 from rightpool.reporting.chargeback_object import read_books
@@ -354,6 +357,19 @@ def test_energy_is_of_what_is_counted(unit: WorkUnit, name: str) -> None:
         for kind in ("sample", "step")
     }
     assert found == {"sample": None, "step": None, name: pytest.approx(300.0 * 4 / 1000.0)}
+
+
+@pytest.mark.parametrize(("most", "p99"), [(0.05, 0.05), (math.inf, None)])
+def test_requests_of_a_server_are_exported(most: float, p99: float | None) -> None:
+    """What its page does not tell is absent, and so is what no edge bounds."""
+    operator, job = Operator(Cluster()), running()
+    job = changed(job, observed=job.observed._replace(answers=Answers(1, 20.0, p99=Between(0.025, most))))
+    operator.books.cycle({job.key: StoredJob(job, packed({}), 1, "1")}, {job.key: job}, {}, NOW)
+    found = {
+        name: next(iter(operator.figures.jobs.get(f"rightpool_job_{name}", {}).values()), None)
+        for name in ("requests_per_second", "request_error_ratio", "request_mean_seconds", "request_p99_seconds")
+    }
+    assert list(found.values()) == [20.0, None, None, p99]
 
 
 def test_efficiencies_are_those_of_the_status() -> None:
