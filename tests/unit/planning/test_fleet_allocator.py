@@ -293,7 +293,7 @@ def test_what_time_is_worth_goes_by_what_a_job_wants_and_not_by_what_it_has() ->
         one = wide(chips, objective="MinimizeTime")
         plan(fleet([one], only(8 - chips), FREE), allocator=allocator)
         found += allocator.values
-    assert found == [16.0, 16.0], "what eight chips cost"
+    assert found == [9.6, 9.6], "0.6 of what eight chips cost"
 
 
 @pytest.mark.parametrize(

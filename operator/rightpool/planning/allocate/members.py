@@ -36,6 +36,9 @@ from rightpool.planning.work.outlook import SHORTEST_HORIZON_SECONDS
 from rightpool.planning.work.registry import work_of
 from rightpool.prediction.columns import floats
 
+# Of the dearest place: what time is worth of jobs that ask for speed at any price. With all of it they held chips that
+# others used better (`benchmarks.fleet --tier operator`).
+_AT_ANY_PRICE: Final = 0.6
 # Where chips cost nothing, time is worth something all the same: dollars an hour for each.
 _FREE_CHIP: Final = 0.01
 # Of what a job costs an hour: its time is worth that much at least, or who saves alone would never be given chips.
@@ -227,7 +230,7 @@ class _Book:
             return False
         rates, extent = floats([known[place] for place in prices]), work_of(ask.job.spec).extent(ask.job, self._now)
         dearest = max(max(hourly, _FREE_CHIP * place.chips) for place, hourly in prices.items())
-        value = max(min(float(running.value[number]), dearest), _LEAST_VALUE * dearest)
+        value = max(_bid(float(running.value[number]), dearest), _LEAST_VALUE * dearest)
         self._stakes.append(
             Stake(
                 key=ask.key,
@@ -271,7 +274,7 @@ class _Book:
                 rates=rates,
                 prices=prices,
                 left=rest.horizon * here / rates,
-                value=max(min(value, dearest), _LEAST_VALUE * max(hourly, _FREE_CHIP * current.placement.chips)),
+                value=max(_bid(value, dearest), _LEAST_VALUE * max(hourly, _FREE_CHIP * current.placement.chips)),
                 here=int(numbers[0]),
                 started=True,
                 restart=rest.restart,
@@ -282,6 +285,11 @@ class _Book:
     def _numbers(self, places: Iterable[Placement]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         number = self._number
         return np.array([number.setdefault(place, len(number)) for place in places], dtype=np.int64)
+
+
+def _bid(value: float, dearest: float) -> float:
+    """Dollars an hour that a job's time is worth to the fleet."""
+    return value if value <= dearest else _AT_ANY_PRICE * dearest
 
 
 def _changes(job: Job, now: float) -> float:
