@@ -3,7 +3,7 @@
     make demo        python -m demo
     make demo V=1    python -m demo -v: also what every condition says, and the objects
 
-Needs root. The first run builds Kubernetes' programs, about ten minutes. The cluster stays up afterwards: `make env`
+Needs root. The first run builds Kubernetes' programs, about twenty minutes. The cluster stays up afterwards: `make env`
 prints what a shell needs, and `make down` ends it. Exit code 0 only if all seven stories happened.
 """
 
@@ -81,7 +81,7 @@ def main() -> int:
 
     try:
         if not host.is_root():
-            # Checked before ten minutes of building.
+            # Checked before minutes of building.
             print("the demo runs real pods, and those need root: run it again with sudo", file=sys.stderr)
             return 1
         running = cluster.up(DEMO, progress)

@@ -170,6 +170,8 @@ def test_a_ready_replica_that_answers_with_errors() -> None:
         "last edit back",
     )
     assert statement_text(profiled(answering(error_ratio=0.0005), CONTEXT))[1] == "Measured"
+    one_of_six = answering(error_ratio=1 / 6, requests_per_second=0.02)
+    assert statement_text(profiled(one_of_six, CONTEXT))[1] == "Measured"
 
 
 def test_a_server_that_nobody_asks() -> None:

@@ -15,7 +15,7 @@ from rightpool.planning.jobs.time_limits import sized_limits, time_limits
 from rightpool.planning.moves.surge import FAILING
 from rightpool.planning.offers.servers.refusal import LatencyNotHeld, TooSlowAlone
 from rightpool.planning.offers.servers.sizing import LatencyTarget
-from rightpool.profiles.answers import Answers, Late, PageProblem
+from rightpool.profiles.answers import LONGEST_SECONDS, Answers, Late, PageProblem
 from rightpool.profiles.served import RequestTime
 from rightpool.reporting.conditions.context import Statement
 from rightpool.reporting.server_status import answers_text
@@ -36,6 +36,7 @@ _WHAT: Final = {
     RequestTime.FIRST_TOKEN: "first tokens",
     RequestTime.BETWEEN_TOKENS: "next tokens",
 }
+_FEWEST_FAILED: Final = 5.0  # requests of the last minutes: one of a few is no share
 
 
 def served(job: Job, server: ServerWorkload) -> Statement:
@@ -84,8 +85,10 @@ def size_text(job: Job) -> str:
 
 
 def _failing(answers: Answers) -> Statement | None:
-    """Where more requests are answered with errors than may be: being ready says nothing of that."""
-    if answers.error_ratio is None or answers.error_ratio <= FAILING:
+    """Where more requests are answered with errors than may be: being ready says nothing of that, and few errors say
+    nothing either."""
+    ratio, most = answers.error_ratio, (answers.requests_per_second or 0.0) * LONGEST_SECONDS
+    if ratio is None or ratio <= FAILING or ratio * most < _FEWEST_FAILED:
         return None
     return Statement("True", Reason.REQUESTS_FAIL, partial(_failing_text, answers))
 
