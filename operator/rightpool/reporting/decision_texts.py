@@ -104,7 +104,8 @@ def _unfollowed(job: Job, assessment: Assessment, decision: Decision) -> str:
     if refusal is not None:
         return refusal.message
     found = "no pod of it has a node of a pool" if job.observed.adopted is not None else "it is being looked for"
-    return f"{job.spec.workload_ref}: {found}; what it costs follows once it runs"
+    why = by_pool(assessment.candidates) if assessment.candidates else "what it costs follows once it runs"
+    return f"{job.spec.workload_ref}: {found}; {why}"
 
 
 def undone_text(undone: Undone) -> str:
@@ -281,7 +282,14 @@ def _bill(bill: Bill) -> str:
 
 
 def _starting(job: Job, assessment: Assessment, decision: Decision) -> str:
-    return "" if decision.target is None else f"starts on {place(decision.target)}"
+    if decision.target is None:
+        return ""
+    seen = job.observed.adopted
+    if job.awaits is None or seen is None:
+        return f"starts on {place(decision.target)}"
+    why = job.revision(seen.revision).blocked
+    room = f"there is room for {place(decision.target)}, and Kubernetes starts it"
+    return f"{room}; now it says {why}" if why else room
 
 
 def _updating(job: Job, assessment: Assessment, decision: Decision) -> str:

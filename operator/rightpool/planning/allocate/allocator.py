@@ -66,7 +66,9 @@ class Ask:
 def own_chips(job: Job, pool: str) -> int:
     """Chips of a pool that a job has."""
     revision = job.state.revision
-    return 0 if revision is None or revision.placement.pool != pool else revision.placement.chips
+    if revision is None or revision.placement.pool != pool or job.awaits is not None:
+        return 0
+    return revision.placement.chips
 
 
 class MarketMembers(NamedTuple):

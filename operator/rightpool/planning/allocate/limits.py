@@ -23,6 +23,7 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.allocate.breaker import CLOCK_SKEW_SECONDS, Breaker, Going, Outcomes, outcomes_of
 from rightpool.planning.jobs.contradiction import contradiction
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.evidence import (
     RESTART_SHARE,
     BreakerOpen,
@@ -245,6 +246,20 @@ def fleet_move_limit(job: Job, restart: float, policy: PlacementPolicySpec, now:
     taken = sum([*(entry.lost_seconds for entry in moved), restart][FREE_RESTARTS:])
     next_at = job.created_at + taken / RESTART_SHARE
     return RestartsOften(len(moved), taken, next_at) if now < next_at else None
+
+
+def windows_limit(job: Job, assessment: Assessment, now: float, *, met: bool) -> Limit | None:
+    """Why a move waits for more windows of where the job is. met: whether it meets the target that it is for."""
+    intent, decision, evaluated = assessment.intent, assessment.decision, assessment.evaluated
+    if evaluated is None or assessment.taken is None or decision.candidate is None:
+        return None
+    if intent is Intent.SAVE or not met:
+        return baseline_limit(job, evaluated.saving(assessment.taken), now)
+    here, there, rest = evaluated.current(), decision.candidate.throughput, evaluated.outlook
+    if decision.reason is not Reason.DEADLINE_MISSED or there is None or here is None or rest is None:
+        return None
+    slow = here.throughput
+    return deadline_limit(job, 0.0 if slow is None else slow.median, there, rest, now)
 
 
 def baseline_limit(job: Job, saved: float, now: float) -> Limit | None:

@@ -246,11 +246,11 @@ class _Book:
 
     def _times(self, job: Job) -> float:
         """How much more a job is worth by how long it has waited."""
-        waited = max(self._now - _waits_since(job), 0.0)
+        waited = max(self._now - job.waits_since, 0.0)
         return (1.0 + waited / self._patience) * (_PASSED_OVER if self._too_long(job) else 1.0)
 
     def _too_long(self, job: Job) -> bool:
-        return self._now - _waits_since(job) > self._longest
+        return self._now - job.waits_since > self._longest
 
     def add_running(self, evaluated: Evaluated, entries: Sequence[int]) -> None:
         """A job that was measured, and which of its entries it could have beside where it is."""
@@ -296,7 +296,3 @@ def _changes(job: Job, now: float) -> float:
     """How often the job was moved, the less the longer ago."""
     moved = (entry for entry in job.state.history if entry.outcome is not Outcome.HELD)
     return sum(math.exp(-max(now - entry.finished_at, 0.0) / CHANGES_FADE_SECONDS) for entry in moved)
-
-
-def _waits_since(job: Job) -> float:
-    return job.created_at if job.state.revision is None else job.state.revision.created_at

@@ -22,13 +22,13 @@ from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, 
 from rightpool.planning.allocate.limits import (
     FleetLimits,
     asks_first,
-    baseline_limit,
-    deadline_limit,
     job_limit,
     save_limit,
+    windows_limit,
 )
 from rightpool.planning.allocate.members import gives_way, lacking_nodes, members_of
 from rightpool.planning.allocate.room import NO_NODES, Nodes, Room
+from rightpool.planning.allocate.untaken import given_up, untaken
 from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
@@ -57,6 +57,8 @@ class Allocation:
     """What each job would get by itself: the memory of how it came to the assessments."""
     gathering: Mapping[JobKey, Nodes] = field(default_factory=dict, repr=False)
     """Nodes that are kept free for jobs that wait."""
+    untaken: Mapping[JobKey, float] = field(default_factory=dict, repr=False)
+    """Unix seconds since when there has been room for adopted objects that Kubernetes does not start."""
     supply: Mapping[str, object] = field(default_factory=dict, repr=False)
     """What each pool had for a job by itself: the memory of what `fits` depends on."""
 
@@ -85,6 +87,7 @@ class _Settlement:
         "room",
         "same",
         "supply",
+        "untaken",
         "waiting",
     )
 
@@ -98,6 +101,8 @@ class _Settlement:
         )
         self.alone: dict[JobKey, Assessment] = {}
         self.supply: Mapping[str, object] = {}
+        self.untaken: dict[JobKey, float] = {}
+        """As the allocation has it."""
         self.same: frozenset[str] = frozenset()
         """Pools that have for a job by itself what they had in the last cycle."""
         self.waiting: dict[str, int] = {}
@@ -123,6 +128,7 @@ class _Settlement:
                 taken = not room.fits(job, (job.state.migration.target.placement,))[0]
                 self.alone[key] = replace(self.alone[key], withdrawn=taken)
         room.touched.clear()
+        self.untaken = untaken(self.alone, fleet, {} if self.previous is None else self.previous.untaken)
         problem = AllocationProblem(
             asks := {ask.key: ask for ask in self._asks()},
             lambda: {name: room.free(name) for name in sorted(fleet.pools)},
@@ -134,7 +140,8 @@ class _Settlement:
         choice = allocator.share(problem, None if self.previous is None else self.previous.choice)
         changed = self._settled(problem, choice)
         assessments = self.alone | changed if changed else self.alone
-        return Allocation(assessments, self.limits, choice, self.alone, self.room.kept_nodes(), self.supply)
+        nodes = self.room.kept_nodes()
+        return Allocation(assessments, self.limits, choice, self.alone, nodes, self.untaken, self.supply)
 
     def _confirmed(self) -> dict[JobKey, Assessment]:
         """Migrations that wait to begin: time has passed since they were decided, and others may have got the chips."""
@@ -187,6 +194,8 @@ class _Settlement:
     def _asks(self) -> Iterator[Ask]:
         """The jobs that ask for chips."""
         for key, assessment in self.alone.items():
+            if given_up(self.untaken.get(key), self.fleet):
+                continue
             action = assessment.decision.action
             if action is Action.START or _lacks_room(assessment):
                 turn = Turn.START
@@ -295,11 +304,10 @@ class _Settlement:
 
     def _gathered(self, job: Job, assessment: Assessment) -> Assessment:
         """A job that finds no room. After long enough nodes are kept free for it."""
-        evaluated, revision = self.evaluated[job.key], job.state.revision
+        evaluated = self.evaluated[job.key]
         for pool in {place.pool for place in evaluated.places}:
             self.waiting[pool] = self.waiting.get(pool, 0) + 1
-        since = job.created_at if revision is None else revision.created_at
-        if self.fleet.now - since <= self.fleet.policy.start_deadline.total_seconds():
+        if self.fleet.now - job.waits_since <= self.fleet.policy.start_deadline.total_seconds():
             return assessment
         before = NO_NODES if self.previous is None else self.previous.gathering.get(job.key, NO_NODES)
         place = self.room.keep_free(job, evaluated.places, before)
@@ -363,7 +371,7 @@ class _Settlement:
         limit = job_limit(job, intent, self.fleet.policy, self.fleet.now, met=met, restart=restart)
         # Others count on what the plan gives to who lets the fleet move it.
         if assessment.offers is None or not gives_way(job, assessment, self.fleet):
-            limit = limit or _few_windows(job, assessment, evaluated, self.fleet.now, met=met)
+            limit = limit or windows_limit(job, assessment, self.fleet.now, met=met)
         return limit or self.limits.limit_on(intent, job, target)
 
     def _elsewhere(self, job: Job, assessment: Assessment, limit: Limit) -> tuple[Assessment, Limit | None]:
@@ -406,20 +414,6 @@ class _Settlement:
         if before is None or before.evaluated is not assessment.evaluated:
             return None
         return before if before.room == assessment.room else None
-
-
-def _few_windows(job: Job, assessment: Assessment, evaluated: Evaluated, now: float, *, met: bool) -> Limit | None:
-    """Why a move waits for more windows of where the job is. met: whether it meets the target that it is for."""
-    intent, decision = assessment.intent, assessment.decision
-    if assessment.taken is None or decision.candidate is None:
-        return None
-    if intent is Intent.SAVE or not met:
-        return baseline_limit(job, evaluated.saving(assessment.taken), now)
-    here, there, rest = evaluated.current(), decision.candidate.throughput, evaluated.outlook
-    if decision.reason is not Reason.DEADLINE_MISSED or there is None or here is None or rest is None:
-        return None
-    slow = here.throughput
-    return deadline_limit(job, 0.0 if slow is None else slow.median, there, rest, now)
 
 
 def _acts(assessment: Assessment) -> bool:

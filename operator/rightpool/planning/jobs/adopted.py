@@ -1,6 +1,6 @@
 """An adopted object: one that somebody else has made, and that runs where it runs."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
@@ -16,6 +16,19 @@ UNFOLLOWED: Final = (
     Reason.SPANS_POOLS,
 )
 """Why nothing is said of a job's object."""
+
+
+class AwaitedChips(NamedTuple):
+    """What an object waits for of which no pod has a node. Kubernetes starts it where its template lets it."""
+
+    chips: int
+    """Of all its pods that train."""
+    replicas: int
+    """So many pods."""
+    resource: str
+    """By which they ask for chips."""
+    since: float
+    """Unix seconds since when it has waited, or was adopted."""
 
 
 @value_object
@@ -48,3 +61,7 @@ class Adopted:
 
     admits: bool = False
     """Whether pods of it that are made from now on get the profiler."""
+
+    awaits: AwaitedChips | None = None
+    """The chips for which it waits where its user wants it. None where a pod has a node, or something else is missing.
+    """

@@ -21,7 +21,7 @@ from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.node_needs import NO_NEEDS, NodeNeeds
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.abilities import Abilities
-from rightpool.planning.jobs.adopted import Adopted
+from rightpool.planning.jobs.adopted import Adopted, AwaitedChips
 from rightpool.planning.jobs.revision_state import ChildRefusal, RevisionState, VariantRefusal
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.jobs.threat import Threat
@@ -320,6 +320,21 @@ class Job:
         if self.queue is None or child is None or (child.adopted and child.held):
             return False
         return child.exists and child.suspended
+
+    @property
+    def awaits(self) -> AwaitedChips | None:
+        """What its object waits for, which starts without the operator; None where it does not, or where the operator
+        may start it elsewhere."""
+        seen = self.observed.adopted
+        its_own = self.state.revision is None or self.spec.only_watched
+        return seen.awaits if seen is not None and its_own and self.state.migration is None else None
+
+    @property
+    def waits_since(self) -> float:
+        """Unix seconds since when it has no place, or has had the one that it has."""
+        if self.awaits is not None:
+            return self.awaits.since
+        return self.created_at if self.state.revision is None else self.state.revision.created_at
 
     @property
     def obstacle(self) -> str | None:

@@ -19,9 +19,12 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.api.value_object import value_object
+from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.adopted import AwaitedChips
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.judge.crowding import Crowding
+from rightpool.planning.offers.awaited import awaited_start, pools_with
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.enumerate import nearest, sizes
 from rightpool.planning.offers.evaluated import Evaluated, MeasuredJob
@@ -212,7 +215,7 @@ class _Evaluating:
             return _Part(job, decision=rest)
         fleet, revision = self.fleet, job.state.revision
         shape = Shape.of(job)
-        if revision is None:
+        if revision is None or job.awaits is not None:
             return self._start(job, shape)
         here = revision.placement
         if here.pool not in fleet.pools:
@@ -239,6 +242,13 @@ class _Evaluating:
         hold = Decision(Action.HOLD, gap.reason, evidence=gap)
         return _Part(job, decision=hold, start=self._unmeasured(job, shape, gap), shown=True)
 
+    def _awaiting(self, job: Job, shape: Shape, awaits: AwaitedChips) -> _Part:
+        """Of an object that Kubernetes starts: where it may."""
+        pools = pools_with(self.register.machines.pools, awaits, job.needs)
+        start = self._ordered(awaited_start(shape, awaits, job.spec.targets.objective), -1, pools)
+        nowhere = Decision(Action.HOLD, Reason.WORKLOAD_NOT_RUNNING)
+        return _Part(job, intent=Intent.START, decision=None if start[1] else nowhere, start=start)
+
     def _served(self, job: Job, shape: Shape) -> _Part:
         """Of a server whose record says what it would be elsewhere."""
         why = forbidden(job, shape, self.fleet.pools)
@@ -264,6 +274,8 @@ class _Evaluating:
         return replace(part, decision=Decision(Action.HOLD, Reason.NO_FEASIBLE_POOL, evidence=gone))
 
     def _start(self, job: Job, shape: Shape) -> _Part:
+        if job.awaits is not None:
+            return self._awaiting(job, shape, job.awaits)
         return self._without_measurements(job, shape, Intent.START)
 
     def _without_measurements(self, job: Job, shape: Shape, intent: Intent) -> _Part:
@@ -309,18 +321,23 @@ class _Evaluating:
         barred = next((rejection for rejection in bars if rejection is not None), None)
         placed = placed_vendor(revision, current)
         terms = Terms.of(job.spec)
-        key = (shape, terms, placed, wish, tried, barred)
+        start = Start(shape, terms, placed, wish, tried, barred)
+        # An edited job may stay where it is.
+        left = -1 if here is None or intent is Intent.UPDATE else self.register.find(here)
+        return self._ordered(start, left)
+
+    def _ordered(self, start: Start, left: int, pools: tuple[Pool, ...] | None = None) -> _Start:
+        """left: where the job is, which is no other place; -1: nowhere. pools: those that count; None: all."""
+        names = None if pools is None else tuple(pool.name for pool in pools)
+        key = (start.shape, start.terms, start.placed, start.wish, start.avoided, start.barred, names)
         order = self._orders.get(key)
         if order is None:
-            start = Start(shape, terms, placed, wish, tried, barred)
-            possible, rejected = start_order(start, list(self.register.machines.pools))
+            possible, rejected = start_order(start, list(self.register.machines.pools if pools is None else pools))
             option, code = self.register.option, self.register.code
             order = self._orders[key] = (
                 [option(placement) for placement in possible],
                 [(option(placement), code(rejection)) for placement, rejection in rejected],
             )
-        # An edited job may stay where it is.
-        left = -1 if here is None or intent is Intent.UPDATE else self.register.find(here)
         place = (*key, left)
         found = self._starts.get(place)
         if found is None:

@@ -59,7 +59,9 @@ def _unusable_object(job: Job) -> Reason | None:
     """Why nothing is decided about an object that somebody else has made."""
     if job.observed.refusal is not None:
         return job.observed.refusal.reason
-    return Reason.WORKLOAD_NOT_RUNNING if job.state.revision is None or not job.spec.seen else None
+    if not job.spec.seen:
+        return Reason.WORKLOAD_NOT_RUNNING
+    return Reason.WORKLOAD_NOT_RUNNING if job.state.revision is None and job.awaits is None else None
 
 
 def resized_or_edited(job: Job) -> bool:

@@ -10,7 +10,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.migration import Migration
 from rightpool.api.placement import CapacityType, Placement
 from rightpool.hardware.pool import Pool
-from rightpool.planning.jobs.adopted import Adopted
+from rightpool.planning.jobs.adopted import Adopted, AwaitedChips
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import ChildRefusal
 from rightpool.runtime.observe.facts import ChildFacts, PodFacts
@@ -28,7 +28,8 @@ def found_at(
 ) -> Job:
     """The job with what is seen of its object. pods: those that train. shaped: the pools with what jobs ask of their
     nodes. admits: whether new pods get the profiler."""
-    alive = [pod for pod in pods if not pod.done and pod.node is not None]
+    waiting = [pod for pod in pods if not pod.done]
+    alive = [pod for pod in waiting if pod.node is not None]
     pools, about = _pools(alive, inventory), child.adopted
     assert about is not None
     before = None if about.original is None or about.edited else about.original.placement
@@ -49,12 +50,32 @@ def found_at(
     if about.original is not None:
         job = altered(job, needs=job.needs.without(about.original.selector))
     if len(pools) != 1 or not job.spec.seen or about.size is None:
-        return altered(job, observed=job.observed._replace(adopted=seen))
+        awaits = None if alive else _awaited(job, child, waiting, inventory)
+        return altered(job, observed=job.observed._replace(adopted=altered(seen, awaits=awaits)))
     pool = inventory.inventory.pools[pools.pop()]
     spot = any(pod.node in inventory.spot for pod in alive)
     capacity = CapacityType.SPOT if spot else CapacityType.ON_DEMAND
     seen = altered(seen, placement=Placement(pool.name, *about.size, capacity), chip=pool.accelerator.key)
     return altered(job.released(pool.name, shaped), observed=job.observed._replace(adopted=seen))
+
+
+def _awaited(job: Job, child: ChildFacts, pods: Collection[PodFacts], inventory: PoolInventory) -> AwaitedChips | None:
+    """The chips that Kubernetes finds nowhere for its pods, as its user has made it. What the operator has changed of
+    it waits where it was to go."""
+    about = child.adopted
+    moments = [pod.unschedulable_since for pod in pods if pod.unschedulable_since is not None]
+    if about is None or about.size is None or about.original is not None or not job.spec.seen or not moments:
+        return None
+    if any(pod.own_block for pod in pods):
+        return None  # no chips would help
+    known = {pool.resource_name for pool in inventory.inventory.pools.values()}
+    asked = {resource for pod in pods for resource, chips in pod.chips if chips and resource in known}
+    if len(asked) != 1:
+        return None
+    since = min(moments)
+    if job.state.revision is None:  # pods that are made anew have waited before
+        since = max(job.created_at, child.state.started_at or since)
+    return AwaitedChips(*about.size, asked.pop(), since)
 
 
 def _without_left(job: Job, migration: Migration, pods: Collection[PodFacts], inventory: PoolInventory) -> Job:
