@@ -223,7 +223,7 @@ def _edit(page: Page, found: Explanation) -> None:
         page.indented(edit.message)
     elif found.job.state.edit_to_judge is not None:
         page.heading("Since the edit: not known yet")
-        page.indented("it is compared with what ran before, in windows 3, 6, 12 and 24 after its start")
+        page.indented("it is compared with what ran before, at the latest 24 windows after its start")
 
 
 def _report(page: Page, found: Explanation) -> None:

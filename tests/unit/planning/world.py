@@ -125,6 +125,7 @@ class World:
     rates: dict[str, float] = field(default_factory=dict)  # samples/s that a pool really delivers
     units: dict[str, WorkUnit] = field(default_factory=dict)  # what is counted on a pool, where not samples
     spread: float = 0.01  # of the samples/s in a window, to either side
+    windows: int = 3  # of a Revision that have been counted
     throttled_pools: set[str] = field(default_factory=set)  # whose chips a fault holds at half of the usual clocks
     stuck_pools: set[str] = field(default_factory=set)
     hung_pools: set[str] = field(default_factory=set)  # where the program runs, and takes no step
@@ -203,7 +204,8 @@ class World:
                     busy = {name: Reading(share, share, share, Quality.MEASURED) for name, share in shares.items()}
                     profile = replace(profile, readings=busy, steadiness=Steadiness.WARMING_UP)
                 else:
-                    varies = replace(variation(number, self.rates[pool], self.now, self.spread), unit=unit)
+                    varies = variation(number, self.rates[pool], self.now, self.spread, self.windows)
+                    varies = replace(varies, unit=unit)
             if pool in self.gone_pools:
                 absent = f"pool {pool} is gone: declare it again"
         number = None if self.job.state.revision is None else self.job.state.revision.revision

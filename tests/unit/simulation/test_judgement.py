@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.decisions.attainable import off
+from benchmarks.decisions.edits import trial
 from benchmarks.decisions.measures import row
 from benchmarks.decisions.stories import (
     DAY,
@@ -27,6 +28,7 @@ from benchmarks.decisions.verdicts import RIGHT, WRONG, judged
 from benchmarks.decisions.world import BEGAN, HOUR, Maker, pool, world
 from rightpool.api.ledger import Outcome
 from rightpool.api.placement import Placement
+from rightpool.planning.judge.verdict import Verdict
 
 
 @pytest.mark.parametrize("noise", ["blocks-10m", "evaluation"])
@@ -214,3 +216,16 @@ def test_a_right_move_of_a_job_that_starts_slowly_is_kept() -> None:
     counts = slow_start("quiet", 1, 2)
     assert counts["moves of slow starters made"] == [(2, 2)]
     assert counts["moves of slow starters undone"] == [(0, 2)]
+
+
+@pytest.mark.parametrize("noise", ["blocks-10m", "ar-60m"])
+def test_an_edit_that_changes_nothing_is_hardly_ever_called_slower_or_faster(noise: str) -> None:
+    """Batch means alone called 5 and 11 of 100 slower."""
+    verdicts = [trial(np.random.default_rng([3, number]), noise, 8, 1.0) for number in range(20)]
+    assert verdicts.count(Verdict.WORSE) <= 1 and verdicts.count(Verdict.BETTER) <= 1
+
+
+@pytest.mark.parametrize(("noise", "history"), [("quiet", 3), ("white", 8)])
+def test_an_edit_that_makes_a_job_slower_is_found(noise: str, history: int) -> None:
+    verdicts = [trial(np.random.default_rng([3, number]), noise, history, 0.85) for number in range(10)]
+    assert verdicts == [Verdict.WORSE] * 10

@@ -14,9 +14,10 @@ from rightpool.api.migration import Migration
 from rightpool.api.program_edit import MAX_RATES, EditVerdict, ProgramEdit
 from rightpool.api.revision import Revision
 from rightpool.api.traits import UNKNOWN_TRAITS
-from rightpool.api.variation import MAX_RECENT
+from rightpool.api.variation import MAX_RECENT, Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.judge.difference import Difference
 from rightpool.planning.judge.moved_texts import PARTS
 from rightpool.planning.judge.series import FEWEST_WINDOWS, RateSeries
 from rightpool.planning.judge.two_runs import OF_TWO_RUNS, difference_of_runs
@@ -27,8 +28,8 @@ from rightpool.profiles.shares import parts_of_step
 from rightpool.profiles.slow_start import known_before
 from rightpool.profiles.steadiness import SPANS
 
-# Windows at which it is looked at: each look has its own chance to be wrong.
-_LOOKS: Final = (FEWEST_WINDOWS, SPANS[-2], SPANS[-1], MAX_RECENT)
+LOOKS: Final = (FEWEST_WINDOWS, SPANS[-2], SPANS[-1], MAX_RECENT)
+"""Windows at which it is looked at: each look has its own chance to be wrong."""
 _VERDICTS: Final = {
     Verdict.BETTER: EditVerdict.IMPROVED,
     Verdict.SAME: EditVerdict.NO_WORSE,
@@ -87,16 +88,13 @@ def with_edit_judged(job: Job) -> Job:
     length = job.spec.profiling.window.total_seconds()
     late = variation.recent[0 if start is None else start.in_windows(length) :]
     last = len(variation.recent) == MAX_RECENT
-    looked = len(late) if last else max((count for count in _LOOKS if count <= len(late)), default=0)
+    looked = len(late) if last else looked_at(len(edit.rates), len(late))
     if looked < FEWEST_WINDOWS:
         return job
     if not _comparable(edit, profile, variation.unit):
         return _with_verdict(job, edit, here, EditVerdict.UNKNOWN, None, UNCOUNTED)
-    before = RateSeries(sum(edit.rates) / len(edit.rates), len(edit.rates), edit.rates, edit.rates, length)
-    late = late[:looked]
-    after = RateSeries(sum(late) / looked, looked, late, late, length, variation=variation)
-    found = difference_of_runs(before, after)
-    judged = verdict(found, OF_TWO_RUNS)
+    found = since_edit(edit.rates, late[:looked], variation, length)
+    judged, after, before = verdict(found, OF_TWO_RUNS), found.after, found.before
     if judged is Verdict.OPEN and not last:
         return job
     if judged is Verdict.IDLE or not after.mean:
@@ -105,6 +103,21 @@ def with_edit_judged(job: Job) -> Job:
     if judged is Verdict.OPEN:
         return _with_verdict(job, edit, here, EditVerdict.UNKNOWN, None, text)
     return _with_verdict(job, edit, here, _VERDICTS[judged], after.mean / before.mean, text)
+
+
+def looked_at(before: int, after: int) -> int:
+    """How many of `after` windows count now, with so many before; 0 where there are too few. Some windows that are all
+    alike may be of noise that lasts longer than they do: one side must be longer than that."""
+    least = FEWEST_WINDOWS if before >= MAX_RATES else SPANS[-1]
+    return max((count for count in LOOKS if least <= count <= after), default=0)
+
+
+def since_edit(
+    before: tuple[float, ...], after: tuple[float, ...], variation: Variation | None, seconds: float
+) -> Difference:
+    """Of windows of so many seconds before and after an edit, units a second. variation: how such windows differ."""
+    early, late = (RateSeries(sum(rates) / len(rates), len(rates), rates, rates, seconds) for rates in (before, after))
+    return difference_of_runs(early, replace(late, variation=variation))
 
 
 def _with_verdict(
