@@ -34,6 +34,11 @@ class AdoptedObjects:
         self._removed: set[str] = set()
         self._there: dict[str, Body] = {}
 
+    def at(self, namespace: str, name: str) -> Body | None:
+        """The object of this name, as it is there."""
+        abouts = ((body["metadata"], body) for body in self._there.values())
+        return next((body for about, body in abouts if (about["namespace"], about["name"]) == (namespace, name)), None)
+
     def wrote(self, body: Body) -> None:
         """What its user has made or edited, as it was stored. Who writes it as he has read it, or takes back what he
         has edited since, edits nothing: what the operator had changed by then is no wish of his, and is put back."""

@@ -81,7 +81,7 @@ class Checker:
     """Monotonic seconds at which the last status that an operator wrote arrived."""
     objects: AdoptedObjects = field(default_factory=AdoptedObjects)
     """Those that users have made themselves."""
-    waiting: WaitingJobs = field(default_factory=lambda: WaitingJobs(MAX_WAIT))
+    waiting: WaitingJobs = field(init=False)
     """Those that have no place."""
     _jobs: dict[str, Body] = field(default_factory=dict)  # ProfiledJobs by uid
     _children: dict[str, Body] = field(default_factory=dict)
@@ -90,6 +90,9 @@ class Checker:
     _made: dict[tuple[str, int], str] = field(default_factory=dict)  # (owner, revision) → uid of the child
     _removed: set[str] = field(default_factory=set)  # children that a client other than the operator deleted
     _waiting: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.waiting = WaitingJobs(MAX_WAIT, self.objects.at)
 
     def observe(self, event: StreamEvent) -> None:
         """One event of the stream."""
