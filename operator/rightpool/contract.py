@@ -52,6 +52,11 @@ TRACE_DIR: Final = "/tmp/rightpool/traces"
 # The sidecar's own volume: the traces of the newest request of a user, and what is known of them.
 KEPT_DIR: Final = "/tmp/rightpool-traces"
 KEPT_VOLUME: Final = "rightpool-traces"
+WARM_MARK: Final = "warm"  # a file of that volume, which is there while the server of the pod is warm
+WARM_UP_DIR: Final = "/tmp/rightpool-warm-up"  # of the body of the requests that warm it up
+WARM_UP_VOLUME: Final = "rightpool-warm-up"
+WARM_UP_BODY: Final = "body"  # a file of that folder
+WARM_UP_FAILED: Final = "warm-up failed: "  # what comes before the cause, in the sidecar's last words
 SIDECAR_CONTAINER: Final = "rightpool-profiler"
 INSTALL_CONTAINER: Final = "rightpool-agent"
 
@@ -75,6 +80,7 @@ ENV_CHECKPOINT_SIGNAL: Final = "RIGHTPOOL_CHECKPOINT_SIGNAL"  # SIGUSR1, ...
 ENV_CHECKPOINT_PATH: Final = "RIGHTPOOL_CHECKPOINT_PATH"
 ENV_CHECKPOINT_FILES: Final = "RIGHTPOOL_CHECKPOINT_FILES"  # JSON list of patterns; absent: the agent's own
 ENV_CHIPS: Final = "RIGHTPOOL_CHIPS"  # chips of this pod
+ENV_WARM_UP: Final = "RIGHTPOOL_WARM_UP"  # JSON: port, method, path, content_type, requests, body of such requests
 
 # Metrics. Labels in braces.
 CHIP_BUSY: Final = "rightpool_chip_busy_ratio"  # {chip} any work resident

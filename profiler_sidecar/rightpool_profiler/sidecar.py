@@ -3,11 +3,12 @@
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from rightpool import contract
 from rightpool_profiler.checkpoint import Checkpoints, Mode
@@ -19,6 +20,7 @@ from rightpool_profiler.state import State
 from rightpool_profiler.traces import collector
 from rightpool_profiler.traces.answer import RankAnswer
 from rightpool_profiler.traces.requested import Requested
+from rightpool_profiler.warm_up import WarmUp, WarmUpSettings
 
 _TRACES_EVERY: Final = 2.0  # seconds
 _REQUESTED_EVERY: Final = 0.5
@@ -43,6 +45,8 @@ class Settings:
     """How the program is asked for a checkpoint."""
     signal: str
     """Its name, where a signal is what asks."""
+    warm_up: WarmUpSettings | None = None
+    """None where nothing is to be warmed up."""
     port: int = contract.SIDECAR_PORT
     """That is listened on, of TCP."""
 
@@ -55,6 +59,7 @@ class Settings:
         name = environment.get(contract.ENV_CHECKPOINT_SIGNAL) or "SIGUSR1"
         if name not in signal.Signals.__members__:
             raise ValueError(f"{contract.ENV_CHECKPOINT_SIGNAL}: {name} is no signal")
+        warm_up = environment.get(contract.ENV_WARM_UP)
         return cls(
             shared=Path(environment.get(contract.ENV_SHARED_DIR) or contract.SHARED_DIR),
             kept=Path(environment.get(contract.ENV_KEPT_DIR) or contract.KEPT_DIR),
@@ -63,6 +68,7 @@ class Settings:
             chips=int(environment.get(contract.ENV_CHIPS) or 1),
             mode=Mode(environment.get(contract.ENV_CHECKPOINT_MODE) or "None"),
             signal=name,
+            warm_up=WarmUpSettings.read(warm_up) if warm_up else None,
         )
 
 
@@ -79,7 +85,7 @@ async def run(settings: Settings) -> None:
     requested = Requested(settings.shared, settings.kept, time.monotonic())
     server = await Server(state, checkpoints, requested, settings.token_sha256).start(settings.port)
     traces = settings.shared / Path(contract.TRACE_DIR).name
-    tasks = [
+    tasks: list[asyncio.Task[Any]] = [
         asyncio.create_task(repeated(what, work, seconds))
         for what, work, seconds in (
             ("reading traces", lambda: _take_traces(traces, state), _TRACES_EVERY),
@@ -87,6 +93,8 @@ async def run(settings: Settings) -> None:
             ("asking libtpu", lambda: _ask_tpu(settings.chips, state), _TPU_EVERY),
         )
     ]
+    if settings.warm_up is not None:
+        tasks.append(asyncio.create_task(_warm(WarmUp(settings.warm_up, settings.kept / contract.WARM_MARK))))
     await stop.wait()
     receiver.stop(loop)
     for task in tasks:
@@ -94,6 +102,15 @@ async def run(settings: Settings) -> None:
     server.close()
     # A thread may be analysing a trace. It can't be cancelled and must not delay the end of the pod.
     os._exit(0)
+
+
+async def _warm(warm_up: WarmUp) -> None:
+    try:
+        await warm_up.run()
+    except Exception as error:
+        # The kubelet keeps the last words of a container that ends, where the operator reads them, and starts it anew.
+        print(f"rightpool_profiler: {contract.WARM_UP_FAILED}{error}", file=sys.stderr, flush=True)
+        os._exit(1)
 
 
 async def _take_traces(directory: Path, state: State) -> None:

@@ -77,6 +77,13 @@ class TimeUnit(StrEnum):
     MICROSECONDS = "Microseconds"
 
 
+class WarmUpMethod(StrEnum):
+    """How a server is asked while it warms up."""
+
+    GET = "GET"
+    POST = "POST"
+
+
 class CheckpointSignal(StrEnum):
     """Signals that a program can catch and train on after. SIGTERM and SIGINT end it, so they are not among them."""
 

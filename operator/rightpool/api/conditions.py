@@ -87,6 +87,7 @@ class Reason(StrEnum):
     WAITING_FOR_QUOTA = "WaitingForQuota"  # the queue has not admitted the child
     CRASH_LOOP = "CrashLoop"  # the program fails, and Kubernetes starts it again
     CONTAINER_NOT_STARTED = "ContainerNotStarted"  # an image can't be pulled, or a container can't be made
+    WARM_UP_FAILED = "WarmUpFailed"  # a server does not answer well the requests that warm it up
     PODS_REFUSED = "PodsRefused"  # its pods can't be made, such as for a ResourceQuota
     SCHEDULER_SILENT = "SchedulerSilent"  # the pods' scheduler has not looked at them for a minute
     START_PREVENTED = "StartPrevented"  # what the job itself asks for kept it from starting, not the pool

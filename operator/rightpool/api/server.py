@@ -12,6 +12,7 @@ from rightpool.api.placement import MAX_CHIPS_PER_REPLICA, MAX_REPLICAS
 from rightpool.api.quantities import Duration, a_second_or_more
 from rightpool.api.rules import Rule, validations
 from rightpool.api.template import CHIP_CONTAINER_RULES, ServerTemplate
+from rightpool.api.warm_up import WarmUp
 from rightpool.contract import SIDECAR_PORT
 
 _PORT: Final = validations(
@@ -186,6 +187,9 @@ class ServerWorkload(ApiModel):
     traffic: Traffic = Field(default_factory=Traffic)
     """How requests come in."""
 
+    warm_up: WarmUp | None = None
+    """Requests that a new replica gets before any other. Without it a replica is ready once its readinessProbe is."""
+
     drain: Drain = Field(default_factory=Drain)
     """How a replica ends without losing a request."""
 
@@ -269,6 +273,11 @@ SERVER_RULES: Final = (
             reason="FieldValueRequired",
         )
         for name in _TIMES
+    ),
+    Rule(
+        f"{_NO_SERVER} || !has(self.workload.server.warmUp) || self.profiling.mode != 'Off'",
+        "is done by the profiler, which profiling.mode Off leaves out: set Auto, or remove it",
+        field=".workload.server.warmUp",
     ),
     Rule(
         f"{_NO_SERVER} || !has({_SCALE}.max) || {_SCALE}.max <= {_SCALE}.min || "

@@ -32,6 +32,21 @@ LATENCY: Final = changed(
 """A server with a target."""
 
 
+WARM: Final = changed(
+    SERVER,
+    {
+        f"{_S}.warmUp": {
+            "requests": 50,
+            "path": "/v2/models/m/infer?raw=1",
+            "contentType": 'multipart/form-data; boundary="x"',
+            "bodyFrom": {"configMapKeyRef": {"name": "bodies.of-m", "key": "one.json"}},
+        }
+    },
+)
+"""A server that is warmed up."""
+_W: Final = f"{_S}.warmUp"
+
+
 HISTOGRAM: Final = changed(
     SERVER,
     {
@@ -165,6 +180,48 @@ SERVER_CASES: Final = (
         {f"{_S}.drain": {"quiet": "15"}},
         f"{_S}.drain.quiet",
         "must be a duration",
+    ),
+    Case(
+        "a warm-up without the profiler",
+        WARM,
+        {"spec.profiling": {"mode": "Off"}},
+        _W,
+        "is done by the profiler, which profiling.mode Off leaves out: set Auto, or remove it",
+    ),
+    Case(
+        "a path of a warm-up without a slash",
+        WARM,
+        {f"{_W}.path": "infer"},
+        f"{_W}.path",
+        "must begin with a slash, and have no spaces: write /v2/models/m/infer",
+    ),
+    Case(
+        "a body that GET does not send",
+        WARM,
+        {f"{_W}.method": "GET"},
+        f"{_W}.bodyFrom",
+        "must not be set for GET, which sends no body: set method POST, or remove it",
+    ),
+    Case(
+        "a body of no media type",
+        WARM,
+        {f"{_W}.contentType": "json\r\nX-Other: 1"},
+        f"{_W}.contentType",
+        "must be a media type: write application/octet-stream",
+    ),
+    Case(
+        "a ConfigMap of another namespace",
+        WARM,
+        {f"{_W}.bodyFrom.configMapKeyRef.name": "other/bodies"},
+        f"{_W}.bodyFrom.configMapKeyRef.name",
+        "must be the name of a ConfigMap: begin with a letter or digit",
+    ),
+    Case(
+        "a key with a folder",
+        WARM,
+        {f"{_W}.bodyFrom.configMapKeyRef.key": "a/b"},
+        f"{_W}.bodyFrom.configMapKeyRef.key",
+        "must be a key of a ConfigMap: use letters, digits, '-', '_' and '.'",
     ),
     Case(
         "no time to drain",

@@ -15,7 +15,7 @@ from .cases import CASES
 from .conftest import CRDS, Refusal, Server
 from .objects import ABSENT, JOB, POLICY, POOL, REFERENCE, Case, Object, asking, changed, containers
 from .schema_cases import SCHEMA_CASES
-from .server_cases import HISTOGRAM, LATENCY, SERVER
+from .server_cases import HISTOGRAM, LATENCY, SERVER, WARM
 
 pytestmark = pytest.mark.cluster
 
@@ -40,8 +40,8 @@ def has(refused: list[Refusal], field: str, words: str) -> bool:
 
 @pytest.mark.parametrize(
     "base",
-    [JOB, SERVER, LATENCY, HISTOGRAM, POOL, POLICY],
-    ids=("job", "server", "latency", "histogram", "pool", "policy"),
+    [JOB, SERVER, LATENCY, HISTOGRAM, WARM, POOL, POLICY],
+    ids=("job", "server", "latency", "histogram", "warm", "pool", "policy"),
 )
 def test_the_base_objects_are_admitted(server: Server, base: Object) -> None:
     assert refusals(server, base) == []

@@ -18,6 +18,7 @@ from rightpool.planning.moves.setback import (
     NotRunning,
     ProgramFailed,
     Setback,
+    StaysCold,
     StoppedAnswering,
     StoppedByQueue,
     TakenInHand,
@@ -41,6 +42,8 @@ SENTENCES: list[tuple[Setback, str]] = [
         "not running after 10 min: no reason known; there is no room on a100, where it came from",
     ),
     (NotRunning(60.0, "no node", None, returning=True), "on the way back: not running after 60 s: no node"),
+    (StaysCold("warm-up failed: HTTP 400"), "no request of users went there: warm-up failed: HTTP 400"),
+    (StaysCold(None), "no request of users went there: no reason known"),
     (StoppedAnswering("exit 1"), "no replica there answers any more: exit 1"),
     (StoppedAnswering(None), "no replica there answers any more: no reason known"),
     (

@@ -41,6 +41,14 @@ def test_a_pod_that_its_node_did_not_take_is_told() -> None:
     assert f"a pod has failed: {fault}; 1 pod does not exist" in condition_of(ConditionType.PLACED, unmade).message
 
 
+def test_a_server_that_does_not_warm_up_says_how_it_answers() -> None:
+    blocked = "warm-up failed: POST /infer: HTTP 400: no such model"
+    cold = RevisionState(1, exists=True, active=1, blocked=blocked, refused=True, prevented=True, cold=True)
+    condition = condition_of(ConditionType.PLACED, changed(running(), revisions={1: cold}))
+    assert (condition.status, condition.reason) == ("False", "WarmUpFailed")
+    assert condition.message.endswith(blocked)
+
+
 def test_after_an_hour_pods_that_do_not_exist_are_no_unknown_reason() -> None:
     job = running()
     ref = replace(job.state.revision, since=None, created_at=NOW - 2 * SILENT_SECONDS)

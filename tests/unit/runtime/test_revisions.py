@@ -114,6 +114,24 @@ def test_containers_that_are_not_ready_are_named() -> None:
     assert seen(pod()).unready is None
 
 
+@pytest.mark.parametrize(
+    ("ready", "state", "words", "cold"),
+    [
+        (False, "lastState", "warmed\nrightpool_profiler: warm-up failed: POST /infer: HTTP 400: no\n", True),
+        (False, "state", "rightpool_profiler: warm-up failed: POST /infer: HTTP 400: no", True),
+        (True, "lastState", "rightpool_profiler: warm-up failed: POST /infer: HTTP 400: no", False),
+        (False, "lastState", "MemoryError", False),
+    ],
+    ids=("started again", "backing off", "warm since", "another end"),
+)
+def test_a_server_that_does_not_warm_up_says_how(ready: bool, state: str, words: str, cold: bool) -> None:
+    """By the last words of its profiler, which the kubelet starts again."""
+    ended = {"name": "rightpool-profiler", "ready": ready, state: {"terminated": {"exitCode": 1, "message": words}}}
+    found = seen(pod(ready=False, status={"initContainerStatuses": [ended]}))
+    assert (found.cold, found.prevented) == (cold, cold)
+    assert found.blocked == ("warm-up failed: POST /infer: HTTP 400: no" if cold else None)
+
+
 def test_which_pod_was_to_be_gone_first() -> None:
     later = pod(uid="pod-2", metadata={"name": "late", "deletionTimestamp": "2027-01-15T08:10:00Z"})
     first = pod(uid="pod-3", metadata={"name": "first", "deletionTimestamp": SINCE})

@@ -39,6 +39,7 @@ _STUCK: Final = frozenset(
         Reason.NO_FEASIBLE_POOL,
         Reason.CRASH_LOOP,
         Reason.CONTAINER_NOT_STARTED,
+        Reason.WARM_UP_FAILED,
         Reason.SCHEDULER_SILENT,
         Reason.START_PREVENTED,
         Reason.START_DEADLINE_EXCEEDED,

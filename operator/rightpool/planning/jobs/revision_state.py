@@ -178,6 +178,9 @@ class RevisionState:
     refused: bool = False
     """Whether `blocked` is what a user corrects: an image that can't be pulled, a ConfigMap that is not there."""
 
+    cold: bool = False
+    """Whether `blocked` is that a server does not answer well the requests that warm it up."""
+
     earlier: bool = False
     """Whether a child of that number is there that is an earlier ProfiledJob's of this name, which is gone."""
 

@@ -55,6 +55,17 @@ class NotRunning(Setback):
 
 
 @dataclass(frozen=True, slots=True)
+class StaysCold(Setback):
+    """A server does not answer the requests that warm it up."""
+
+    cause: str | None
+    """How it does."""
+
+    def text(self) -> str:
+        return f"no request of users went there: {self.cause or _UNKNOWN}"
+
+
+@dataclass(frozen=True, slots=True)
 class StoppedAnswering(Setback):
     """No replica of a server answers where it is moved to, which did before."""
 

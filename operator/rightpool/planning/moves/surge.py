@@ -24,6 +24,7 @@ from rightpool.api.migration import Migration, Phase
 from rightpool.api.revision import Revision
 from rightpool.planning.books.served import moved_server, realised_requests
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.time_limits import time_limits
 from rightpool.planning.judge.traffic import (
     Answered,
@@ -36,7 +37,7 @@ from rightpool.planning.judge.traffic import (
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.ending import avoid_seconds, end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
-from rightpool.planning.moves.setback import MetricsUnread, NotRunning, StoppedAnswering
+from rightpool.planning.moves.setback import MetricsUnread, NotRunning, Setback, StaysCold, StoppedAnswering
 from rightpool.planning.moves.shares import first_share, next_share
 from rightpool.planning.moves.traffic_texts import traffic_text
 from rightpool.planning.offers.targets.registry import yardstick_of
@@ -119,20 +120,25 @@ def _is_judged(job: Job, migration: Migration) -> bool:
 
 def _waiting(job: Job, migration: Migration, now: float) -> Job:
     """Replicas of the target are not there."""
-    waited = now - migration.phase_since
-    if migration.given_up or waited <= LONGEST_SURGE_SECONDS:
+    target, state = migration.target, job.revision(migration.target.revision)
+    if migration.given_up or (now - migration.phase_since <= LONGEST_SURGE_SECONDS and not state.cold):
         return job
-    target = migration.target
-    why = job.revision(target.revision).why_not_running
-    text = NotRunning(LONGEST_SURGE_SECONDS, why, None).text()
+    reason, setback = _stuck(state)
+    text = setback.text()
     if migration.action is Action.UPDATE:  # it waits for the next edit, and holds no chips meanwhile
-        failed = replace(migration, failure=Reason.START_DEADLINE_EXCEEDED, failure_message=text, message=text)
+        failed = replace(migration, failure=reason, failure_message=text, message=text)
         return with_phase(job, failed, Phase.SURGING, now)
     if migration.phase is not Phase.SURGING:
-        return _back(job, migration, Reason.START_DEADLINE_EXCEEDED, text, now)
+        return _back(job, migration, reason, text, now)
     seconds = avoid_seconds(job, migration)
-    job = with_avoided(job, target, Reason.START_DEADLINE_EXCEEDED, now, decision=migration.id, seconds=seconds)
-    return end_migration(job, replace(migration, message=text), Outcome.FAILED, Reason.START_DEADLINE_EXCEEDED, now)
+    job = with_avoided(job, target, reason, now, decision=migration.id, seconds=seconds)
+    return end_migration(job, replace(migration, message=text), Outcome.FAILED, reason, now)
+
+
+def _stuck(state: RevisionState) -> tuple[Reason, Setback]:
+    if state.cold:
+        return Reason.WARM_UP_FAILED, StaysCold(state.blocked)
+    return Reason.START_DEADLINE_EXCEEDED, NotRunning(LONGEST_SURGE_SECONDS, state.why_not_running, None)
 
 
 def _batches(job: Job, migration: Migration) -> BatchTimes | None:

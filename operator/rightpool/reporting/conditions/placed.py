@@ -124,6 +124,7 @@ def _obstructed(job: Job, context: Context) -> Statement | None:
     kinds = (
         (state.unseen is not None, Reason.SCHEDULER_SILENT),
         (state.unmade, Reason.PODS_REFUSED),
+        (state.cold, Reason.WARM_UP_FAILED),
         (state.refused, Reason.CONTAINER_NOT_STARTED),
         (waiting, Reason.WAITING_FOR_CAPACITY),
         (True, Reason.STARTING),

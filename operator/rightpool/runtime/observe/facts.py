@@ -122,6 +122,9 @@ class PodFacts:
     refused: bool = False
     """Whether `blocked` waits for a user's correction."""
 
+    cold: bool = False
+    """Whether `blocked` is that a server does not warm up."""
+
     unschedulable_since: float | None = None
     """Unix seconds since when Kubernetes finds no node for it."""
 
@@ -299,6 +302,7 @@ def _pod_facts(body: Mapping[str, Any], job: str, revision: int | None, owner: s
         end=None if condition_is_true(status.get("conditions") or (), "DisruptionTarget") else last_end(status),
         restarts=restarts_of(status),
         refused=block.refused,
+        cold=block.cold,
         own_block=block.own,
         disrupted=not done and condition_is_true(status.get("conditions") or (), "DisruptionTarget"),
         disruption=None if done else true_words(status, "DisruptionTarget"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from rightpool.api.units import unix_time_of
+from rightpool.contract import SIDECAR_CONTAINER, WARM_UP_FAILED
 from rightpool.workloads.injection import OURS
 
 # Reasons for which a container waits until a user corrects something.
@@ -92,6 +93,8 @@ class Block(NamedTuple):
     own: bool = False
     """Whether it is what the job asks for itself, as a ConfigMap that is not there, and no other pool has either. An
     image that ran elsewhere and can't be pulled here says as much of the pool."""
+    cold: bool = False
+    """Whether it is a server that does not answer well the requests that warm it up."""
 
 
 NOT_BLOCKED: Final = Block()
@@ -104,12 +107,27 @@ def blocked_by(status: Mapping[str, Any]) -> Block:
             text = f"{condition.get('reason', 'Unschedulable')}: {condition.get('message', '')}".strip(": ")
             return Block(text, own="volume" in text.lower())  # the scheduler says it nowhere else
     for container in _containers(status):
+        failed = _warm_up_failure(container)
+        if failed is not None:
+            return Block(failed, refused=True, own=True, cold=True)
         waiting = (container.get("state") or {}).get("waiting") or {}
         reason = waiting.get("reason")
         if reason in _STUCK or (reason == _CRASHING and container.get("name") in OURS):
             text = f"container {container.get('name')}: {reason}: {waiting.get('message', '')}".strip(": ")
             return Block(text, refused=True, own=reason not in _OF_IMAGES)
     return NOT_BLOCKED
+
+
+def _warm_up_failure(container: Mapping[str, Any]) -> str | None:
+    """The profiler's last words, where it ended for that and the server is not warm since."""
+    if container.get("name") != SIDECAR_CONTAINER or container.get("ready"):
+        return None
+    for state in (container.get("state"), container.get("lastState")):
+        words = str(((state or {}).get("terminated") or {}).get("message") or "").strip()
+        _, failed, why = words.rpartition(WARM_UP_FAILED)
+        if failed:
+            return f"{failed}{why}"
+    return None
 
 
 def unprepared(status: Mapping[str, Any]) -> str | None:

@@ -106,6 +106,7 @@ def _state(
         failed=child.state.failed,
         blocked=None if blocked is None else _cut(blocked.blocked),
         refused=blocked is not None and blocked.refused,
+        cold=blocked is not None and blocked.cold,
         prevented=blocked is not None and blocked.own_block,
         crash=None if child.ended else _crash(child, pods),
         failures_allowed=counted.allowed if counted is not None and counted.exceeded else None,

@@ -30,6 +30,7 @@ from rightpool.workloads.template import (
     objects_in,
     pod_spec,
 )
+from rightpool.workloads.warm_up import add_warm_up
 
 DEPLOYMENTS: Final = Resource("apps", "v1", "Deployment", "deployments")
 
@@ -51,7 +52,8 @@ class ServerKind(Kind[ServerWorkload]):
     def pod_sets(self, workload: ServerWorkload) -> tuple[PodSet, ...]:
         """See Kind."""
         port = None if workload.metrics is None else workload.metrics.port
-        settings = f"{_quiet(workload)} {_grace(workload)} {port}"
+        warm_up = "" if workload.warm_up is None else f" {workload.warm_up.model_dump_json()}"
+        settings = f"{_quiet(workload)} {_grace(workload)} {port}{warm_up}"
         each, chips = workload.chip_container, workload.chips_per_replica
         return (PodSet(_SET, workload.template, each, workload.replicas, chips, settings=settings),)
 
@@ -76,6 +78,7 @@ class ServerKind(Kind[ServerWorkload]):
         """The manifest of a new Deployment."""
         (template,) = pod_templates(owner, self.pod_sets(workload), ref, pool, injection, None, None).values()
         _drains(template, workload)
+        add_warm_up(template, workload)
         if workload.metrics is not None:
             _tells(template, workload.chip_container, workload.metrics.port)
         metadata = child_metadata(template, owner, ref, queue_name)

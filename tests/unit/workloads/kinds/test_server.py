@@ -12,10 +12,14 @@ from rightpool.contract import LABEL_JOB, LABEL_REVISION, LABEL_SERVING, SIDECAR
 from rightpool.workloads.kinds.server import SERVER
 from rightpool.workloads.names import workload_hash
 from rightpool.workloads.template import InvalidTemplate
+from rightpool_profiler.warm_up import WarmUpSettings
 from tests.unit.workloads.samples import GPU_POOL, INJECTION, OWNER, env_of, ref
 
 Body = dict[str, Any]
 PROBE = {"readinessProbe": {"tcpSocket": {"port": 8000}}}
+
+
+WARM_UP = {"path": "/infer", "bodyFrom": {"configMapKeyRef": {"name": "bodies", "key": "one.bin"}}}
 
 
 def work(container: Body | None = None, pod: Body | None = None, **server: Any) -> ServerWorkload:
@@ -78,6 +82,32 @@ def test_the_page_of_its_metrics_is_found_by_the_name_of_the_port() -> None:
         pods(work(own, metrics={"port": 8002}))
 
 
+def test_a_pod_is_ready_once_its_profiler_has_warmed_it_up() -> None:
+    spec = pods(work(warmUp=WARM_UP))
+    sidecar = spec["initContainers"][0]
+    assert sidecar["name"] == SIDECAR_CONTAINER and sidecar["restartPolicy"] == "Always"
+    assert sidecar["readinessProbe"]["exec"]["command"] == ["test", "-e", "/tmp/rightpool-traces/warm"]
+    settings = WarmUpSettings.read(env_of(sidecar)["RIGHTPOOL_WARM_UP"])
+    body = "/tmp/rightpool-warm-up/body"
+    assert settings == WarmUpSettings(8000, "POST", "/infer", "application/json", 200, body)
+    [volume] = [one for one in spec["volumes"] if one["name"] == "rightpool-warm-up"]
+    assert volume["configMap"] == {"name": "bodies", "items": [{"key": "one.bin", "path": "body"}], "optional": True}
+    assert {"name": "rightpool-warm-up", "mountPath": "/tmp/rightpool-warm-up", "readOnly": True} in sidecar[
+        "volumeMounts"
+    ]
+    assert not any(one["name"] == "rightpool-warm-up" for one in spec["containers"][0]["volumeMounts"])
+    alone = pods(work(warmUp={"path": "/", "method": "GET"}))
+    assert WarmUpSettings.read(env_of(alone["initContainers"][0])["RIGHTPOOL_WARM_UP"]).body is None
+    assert "readinessProbe" not in pods(work())["initContainers"][0], "what warms itself up"
+
+
+def test_a_pod_without_the_profiler_is_not_warmed_up() -> None:
+    with pytest.raises(InvalidTemplate, match="left out of pods with hostNetwork"):
+        built(work(pod={"hostNetwork": True}, warmUp=WARM_UP))
+    with pytest.raises(InvalidTemplate, match="the volume name rightpool-warm-up is the profiler's"):
+        built(work(pod={"volumes": [{"name": "rightpool-warm-up", "emptyDir": {}}]}, warmUp=WARM_UP))
+
+
 def test_requests_go_to_pods_of_one_revision_or_of_all() -> None:
     labels = built(work())["spec"]["template"]["metadata"]["labels"]
     number = labels[LABEL_REVISION]
@@ -98,6 +128,7 @@ def test_requests_go_to_pods_of_one_revision_or_of_all() -> None:
         ({"metrics": {"port": 8002}}, True),
         ({"container": {"image": "mine:2"}}, True),
         ({"replicas": {"min": 5}}, False),
+        ({"warmUp": WARM_UP}, True),
         ({"drain": {"quiet": "15s", "timeout": "60s"}}, False),
     ],
 )
