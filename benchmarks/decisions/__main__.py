@@ -9,15 +9,12 @@ where a bar does not hold.
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.decisions.measures import Row, row
+from benchmarks.decisions.measures import Row, print_table, row
 from benchmarks.decisions.stories import STORIES, Counts
 from rightpool.simulation.noise import NOISES
 
@@ -115,20 +112,9 @@ def main() -> int:
     noises = [options.noise] if options.noise else list(NOISES)
     stories = [options.story] if options.story else list(STORIES)
     table = rows(noises, stories, options.seed, options.seeds, options.jobs, quiet=not options.verbose)
-    print(f"{'noise':12} {'measure':44} {'value':>8} {'low':>8} {'high':>8}  bar")
-    for line in table:
-        mark = "" if line.ok else "  MISSED"
-        print(f"{line.noise:12} {line.measure:44} {line.value:8.3f} {line.low:8.3f} {line.high:8.3f}  {line.bar}{mark}")
+    print_table(table, options.json)
     print(f"{time.monotonic() - began:.0f} s")
-    if options.json is not None:
-        body = [{name: _known(value) for name, value in asdict(line).items()} for line in table]
-        options.json.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
     return 0 if all(line.ok for line in table) else 1
-
-
-def _known(value: object) -> object:
-    """JSON has no NaN."""
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 if __name__ == "__main__":

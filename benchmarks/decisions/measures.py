@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final
 
 from rightpool.profiles.steadiness import quantile_of_t
@@ -58,6 +60,12 @@ BARS: Final = {
     "share of the oracle's saving, with trials": Bar(least=0.92, share=False),
     "share of the oracle's saving, without trials": Bar(share=False),
     "moves undone, with trials ÷ without": Bar(most=0.5, share=False),
+    "share of the oracle's gain, dollars": Bar(least=0.85, share=False),
+    "share of the oracle's gain, time": Bar(least=0.85, share=False),
+    "dollars, fleet ÷ greedy": Bar(share=False),
+    "time, fleet ÷ greedy": Bar(share=False),
+    "jobs that do not end": Bar(most=0.0),
+    "longest wait, fleet ÷ greedy": Bar(most=1.0, share=False),
     "cost against staying": Bar(share=False),
     "moves a day, hourly prices, restart 1 min": Bar(share=False),
     # Half of those without doubt about prices.
@@ -116,6 +124,22 @@ def row(noise: str, measure: str, counts: Sequence[tuple[float, float]]) -> Row:
     value = events / cases if cases else math.nan
     low, high = _wilson(value, cases) if bar.share else _student(counts)
     return Row(noise, measure, value, low, high, str(bar), bar.holds(value))
+
+
+def print_table(rows: Sequence[Row], to: Path | None) -> None:
+    """Print them. to: where they are written, too, as JSON."""
+    print(f"{'noise':12} {'measure':44} {'value':>8} {'low':>8} {'high':>8}  bar")
+    for line in rows:
+        mark = "" if line.ok else "  MISSED"
+        print(f"{line.noise:12} {line.measure:44} {line.value:8.3f} {line.low:8.3f} {line.high:8.3f}  {line.bar}{mark}")
+    if to is not None:
+        body = [{name: _known(value) for name, value in asdict(line).items()} for line in rows]
+        to.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+
+
+def _known(value: object) -> object:
+    """JSON has no NaN."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _wilson(share: float, cases: float) -> tuple[float, float]:

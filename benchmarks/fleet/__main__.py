@@ -1,12 +1,16 @@
 """What the operator's planner is worth to a fleet, in the form of Sia's simulator (SOSP'23).
 
     PYTHONPATH=operator python -m benchmarks.fleet --sia DIR [--tier NAME ...] [--trace NAME ...]
+    PYTHONPATH=operator python -m benchmarks.fleet --noise [NAME] [--seed N] [--jobs N] [--days N] [--json FILE]
 
 DIR has the published profiles, traces and results. First it is shown that the simulator does what the published one
 did; then every trace is played in each tier: with the planner by itself, which is told the true rates of every job and
 is not limited; with the whole operator under the limits that every fleet has by default; with the planner that knows
 less (learned, sia-free, sia); and with deadlines. benchmarks/fleet/ratios.py has what each knows. Ends with 1 where
 something differs, or the mean of the ratios to the published runs misses its bar.
+
+--noise has no published data: jobs come for a week, vary by themselves (NAME: as in benchmarks.decisions), wait, move,
+are judged and moved back, with the planner, without it, and with one that knows all rates: benchmarks/fleet/noisy.py.
 """
 
 from __future__ import annotations
@@ -16,9 +20,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.decisions.measures import print_table
 from benchmarks.fleet.application import Application, applications
 from benchmarks.fleet.deadlines import REPLAYED
 from benchmarks.fleet.exact import fixed, replayed
+from benchmarks.fleet.noisy import DAYS, JOBS, NOISES, USUAL, compared
 from benchmarks.fleet.published import TRACES, TUNED_ON, Result, results
 from benchmarks.fleet.ratios import TIERS, played, ratios
 
@@ -28,10 +34,20 @@ COLUMNS = ("hours", "dollars", "p99", "makespan", "chip_hours", "restarts", "lat
 def main() -> int:
     """Print the tables; 1 where something differs or a bar does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sia", type=Path, required=True, help="the folder of the published data")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--sia", type=Path, help="the folder of the published data")
+    which.add_argument("--noise", choices=NOISES, nargs="?", const=USUAL, help=f"a made fleet; by default {USUAL}")
+    parser.add_argument("--seed", type=int, default=1, help="of the made fleet; so the others")
+    parser.add_argument("--jobs", type=int, default=JOBS, help="how many come")
+    parser.add_argument("--days", type=float, default=DAYS, help="in so many days")
+    parser.add_argument("--json", type=Path, help="write its rows here, too")
     parser.add_argument("--trace", choices=TRACES, action="append", help="this one alone, and nothing else")
     parser.add_argument("--tier", choices=tuple(TIERS), action="append", help="this one alone, and nothing else")
     options = parser.parse_args()
+    if options.noise is not None:
+        table = compared(options.noise, options.seed, options.jobs, options.days)
+        print_table(table, options.json)
+        return 0 if all(line.ok for line in table) else 1
     known, published = applications(options.sia), results(options.sia)
     good = bool(options.trace or options.tier) or _exact(options.sia, known)
     missed = []
