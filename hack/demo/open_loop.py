@@ -14,7 +14,7 @@ from typing import Final
 
 LONGEST: Final = 120.0
 """Seconds that an answer is waited for."""
-AT_ONCE: Final = 16
+AT_ONCE: Final = 64
 
 
 class OpenLoop:

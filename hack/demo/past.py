@@ -11,7 +11,7 @@ from typing import Final
 from demo.job import StoryFailed
 from devcluster import deps
 
-RATE: Final = 25.0
+RATE: Final = 30.0
 """Requests a second."""
 SECONDS: Final = 7200
 _EACH: Final = 5  # seconds between samples

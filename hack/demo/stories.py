@@ -228,7 +228,13 @@ STORIES: Final = (
     Story("A language model: A100 to whole slices of TPU v5e", "language", "language-model", whole_slices),
     Story("A JobSet that runs already: adopted, moved, released", "search", "bert", adopted, stays=False),
     # It would take processor time from real training that is measured.
-    Story("A real server goes to a cheaper pool and loses no request", "shop", "ranker", serving, after=("scaling",)),
+    Story(
+        "A real server goes to a cheaper pool, to a slow one and back, and loses no request",
+        "shop",
+        "ranker",
+        serving,
+        after=("scaling",),
+    ),
     # It slows down the pool that two of them move to.
     Story(
         "A pool slower than predicted: the move is undone", "vision", "rollback", rollback, after=("resnet50", "bert")

@@ -77,7 +77,7 @@ BLOCKS: Final[dict[str, Callable[[str], str]]] = {
     "resnet50": _story("resnet50"),
     "language-model": _story("language-model"),
     "bert": _story("bert", r"bert: (?:a JobSet|\$ (?:kubectl (?:label|delete)|rightpool))"),
-    "ranker": _story("ranker", r"ranker: \d"),
+    "ranker": _story("ranker", r"ranker: (?:\d|it may)"),
     "rollback": _story("rollback", "the A10G pool"),
     "fleet": _story("(?:urgent|ranking|vision)", "fleet:"),
 }
