@@ -9,10 +9,12 @@ from typing import Final
 from rightpool.cli.recorded import recorded_diagnosis, recorded_profile, telemetry_is_up
 from rightpool.cli.view import ClusterView
 from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.adopted import Adopted
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey, Observed
 from rightpool.reporting.server_status import stored_sizing
 from rightpool.reporting.stored_job import StoredJob
+from rightpool.runtime.observe.whereabouts import awaited_chips
 
 # Moves of the last day count against the fleet's limits.
 _MEMORY_SECONDS: Final = 86_400.0
@@ -28,8 +30,12 @@ def known_fleet(
     """
     known = {key: stored for key, stored in jobs.items() if key in asked}
     seen = view.fleet({aspect for stored in known.values() for aspect in stored.asks})
-    measured = {key: _measured(_seen(view, stored), stored, seen.pools) for key, stored in known.items()}
-    others = {key: _seen(view, stored) for key, stored in jobs.items() if key not in known and _counts(stored, now)}
+    measured = {key: _measured(_seen(view, stored, seen.pools), stored, seen.pools) for key, stored in known.items()}
+    others = {
+        key: _seen(view, stored, seen.pools)
+        for key, stored in jobs.items()
+        if key not in known and _counts(stored, now)
+    }
     telemetry = not known or any(telemetry_is_up(stored.status) for stored in known.values())
     gone = view.deleted_moves({stored.job.uid for stored in jobs.values()})
     fleet = Fleet({**others, **measured}, seen.pools, view.policy(), now, telemetry, view.outcomes(), gone)
@@ -47,9 +53,15 @@ def _measured(job: Job, stored: StoredJob, pools: Mapping[str, Pool]) -> Job:
     return replace(job, observed=job.observed._replace(profile=profile, diagnosis=diagnosis, sizing=sizing))
 
 
-def _seen(view: ClusterView, stored: StoredJob) -> Job:
+def _seen(view: ClusterView, stored: StoredJob, pools: Mapping[str, Pool]) -> Job:
     job = stored.job
-    return replace(job, observed=Observed(revisions=view.store.revisions(job.key, job.uid)))
+    child = None if job.spec.workload_ref is None else view.store.adopted_by(job.key, job.uid)
+    adopted = None
+    if child is not None:
+        pods = [pod for pod in view.store.pods(job.key, child.revision) if not pod.done]
+        awaits = awaited_chips(job, child, pods, {pool.resource_name for pool in pools.values()})
+        adopted = Adopted(child.uid, child.revision, None, awaits=awaits)
+    return replace(job, observed=Observed(revisions=view.store.revisions(job.key, job.uid), adopted=adopted))
 
 
 def _counts(stored: StoredJob, now: float) -> bool:

@@ -100,10 +100,13 @@ class FakeClient:
 
 
 def _selected(body: Object, labels: str | None) -> bool:
-    """Selectors as the view writes them: key, !key, key=value."""
+    """Selectors as the view writes them: key, !key, key=value, key in (value)."""
     if labels is None:
         return True
     has = body["metadata"].get("labels") or {}
+    key, _, values = labels.partition(" in ")
+    if values:
+        return has.get(key) in values.strip("()").split(",")
     key, _, value = labels.partition("=")
     if value:
         return bool(has.get(key) == value)

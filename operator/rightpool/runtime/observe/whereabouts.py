@@ -28,8 +28,8 @@ def found_at(
 ) -> Job:
     """The job with what is seen of its object. pods: those that train. shaped: the pools with what jobs ask of their
     nodes. admits: whether new pods get the profiler."""
-    waiting = [pod for pod in pods if not pod.done]
-    alive = [pod for pod in waiting if pod.node is not None]
+    pods = [pod for pod in pods if not pod.done]
+    alive = [pod for pod in pods if pod.node is not None]
     pools, about = _pools(alive, inventory), child.adopted
     assert about is not None
     before = None if about.original is None or about.edited else about.original.placement
@@ -50,7 +50,8 @@ def found_at(
     if about.original is not None:
         job = altered(job, needs=job.needs.without(about.original.selector))
     if len(pools) != 1 or not job.spec.seen or about.size is None:
-        awaits = None if alive else _awaited(job, child, waiting, inventory)
+        resources = {pool.resource_name for pool in inventory.inventory.pools.values()}
+        awaits = awaited_chips(job, child, pods, resources)
         return altered(job, observed=job.observed._replace(adopted=altered(seen, awaits=awaits)))
     pool = inventory.inventory.pools[pools.pop()]
     spot = any(pod.node in inventory.spot for pod in alive)
@@ -59,17 +60,18 @@ def found_at(
     return altered(job.released(pool.name, shaped), observed=job.observed._replace(adopted=seen))
 
 
-def _awaited(job: Job, child: ChildFacts, pods: Collection[PodFacts], inventory: PoolInventory) -> AwaitedChips | None:
+def awaited_chips(
+    job: Job, child: ChildFacts, pods: Collection[PodFacts], resources: Collection[str]
+) -> AwaitedChips | None:
     """The chips that Kubernetes finds nowhere for its pods, as its user has made it. What the operator has changed of
-    it waits where it was to go."""
+    it waits where it was to go. pods: those that have not ended. resources: of the pools."""
     about = child.adopted
     moments = [pod.unschedulable_since for pod in pods if pod.unschedulable_since is not None]
     if about is None or about.size is None or about.original is not None or not job.spec.seen or not moments:
         return None
-    if any(pod.own_block for pod in pods):
-        return None  # no chips would help
-    known = {pool.resource_name for pool in inventory.inventory.pools.values()}
-    asked = {resource for pod in pods for resource, chips in pod.chips if chips and resource in known}
+    if any(pod.own_block or pod.node is not None for pod in pods):
+        return None  # no chips would help it, or it has some
+    asked = {resource for pod in pods for resource, chips in pod.chips if chips and resource in resources}
     if len(asked) != 1:
         return None
     since = min(moments)
