@@ -59,7 +59,9 @@ def _seen(view: ClusterView, stored: StoredJob, pools: Mapping[str, Pool]) -> Jo
     adopted = None
     if child is not None:
         pods = [pod for pod in view.store.pods(job.key, child.revision) if not pod.done]
-        awaits = awaited_chips(job, child, pods, {pool.resource_name for pool in pools.values()})
+        revision = job.state.revision
+        there = {revision.placement.pool} if revision is not None and any(pod.node for pod in pods) else set[str]()
+        awaits = awaited_chips(job, child, pods, {pool.resource_name for pool in pools.values()}, there)
         adopted = Adopted(child.uid, child.revision, None, awaits=awaits)
     return replace(job, observed=Observed(revisions=view.store.revisions(job.key, job.uid), adopted=adopted))
 

@@ -27,7 +27,7 @@ from tests.unit.planning.jobs import AUTO, FOUR, NOW, changed, fleet, fresh, pla
 from tests.unit.planning.test_fleet_allocator import new, only, wide
 from tests.unit.planning.test_only_watched import watched
 from tests.unit.planning.test_plan import FREE
-from tests.unit.prediction.fixtures import A10G, A100
+from tests.unit.prediction.fixtures import A10G, A100, A100_CHIP, pool
 
 GPU = "nvidia.com/gpu"
 WORDS = "Unschedulable: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
@@ -134,6 +134,25 @@ def test_where_it_ran_before_it_waits_again() -> None:
     assert after.state.migration is None
     moved = changed(one, adopted=Adopted("job-1", 1, FOUR))
     assert moved.awaits is None, "it has nodes again"
+
+
+def test_pods_of_it_that_lack_chips_wait_where_the_others_are() -> None:
+    """Kubernetes gives a node to one pod, and has none for the other: what it has it keeps, and it is made room for."""
+    pools = {
+        "only": pool("only", A100_CHIP, 2.0, total=16, free=0, per_node=8),
+        "other": pool("other", A100_CHIP, 2.0, total=8, free=8, per_node=8),
+    }
+    has = Placement("only", 8, 2)
+    half = replace(PENDING, active=2, running=1, nodes={"node-1": 1})
+    ran = running(has, 640.0, "ran", watched(), pools=pools)
+    lacks = Adopted("job-1", 1, has, awaits=AwaitedChips(4, 1, GPU, NOW - 60.0, "only"))
+    one = changed(ran, adopted=lacks, revisions={1: half})
+    made = plan(fleet([wide(), one], pools, FREE), allocator=FleetAllocator())
+    assert made.assessments[wide().key].decision.reason is Reason.FLEET_GAINS
+    evaluated = made.assessments[one.key].evaluated
+    assert evaluated is not None and evaluated.places == (Placement("only", 4, 1),)
+    after = advance(one, made.assessments[one.key], AUTO, NOW, lambda job, assessment, now: "")
+    assert after.state.migration is None
 
 
 @given(

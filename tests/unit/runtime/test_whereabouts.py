@@ -77,18 +77,20 @@ def unschedulable(name: str, **resources: Any) -> Body:
 
 def test_what_no_pod_of_it_has_it_waits_for() -> None:
     seen = found([], JobState(), unschedulable("p1"), unschedulable("p2")).observed.adopted
-    assert seen is not None and seen.awaits == AwaitedChips(8, 2, GPU, unix_time_of(SINCE) or 0.0)
+    since = unix_time_of(SINCE) or 0.0
+    assert seen is not None and seen.awaits == AwaitedChips(8, 2, GPU, since)
+    partly = found(["node-1"], JobState(), unschedulable("p1"), unschedulable("p2")).observed.adopted
+    assert partly is not None and partly.awaits == AwaitedChips(8, 2, GPU, since, "a100"), "the others wait there"
 
 
 @pytest.mark.parametrize(
     ("nodes", "pods"),
     [
         ([], []),
-        (["node-1"], [unschedulable("p2")]),
         ([], [unschedulable("p1", limits={"example.com/unknown": "1"})]),
         ([], [member("p1", ready=False)]),
     ],
-    ids=["no pods", "one has a node", "chips of no pool", "nothing is known of its pod yet"],
+    ids=["no pods", "chips of no pool", "nothing is known of its pod yet"],
 )
 def test_nothing_else_is_waited_for(nodes: list[str], pods: list[Body]) -> None:
     seen = found(nodes, JobState(), *pods).observed.adopted

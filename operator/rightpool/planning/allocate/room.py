@@ -220,6 +220,8 @@ class Room:
     def _own(self, job: Job, pool: str, openings: Openings) -> Mapping[str, int]:
         """Chips of a pool that are the job's, by node: held by its pods, or promised to it."""
         promised = self._promised.get(job.key, {}).get(pool, {})
+        if job.awaits is not None:
+            return promised  # it asks for what it lacks
         held = _held(job, pool, openings)
         if not held:
             return promised
@@ -293,8 +295,10 @@ def reservation(job: Job) -> tuple[Placement, ...]:
 
 
 def _leaves(job: Job) -> str | None:
-    """The pool whose chips a job gives up where it gets others; None where it has none."""
+    """The pool whose chips a job gives up where it gets others; None where it has none, or keeps what it has."""
     state = job.state
+    if job.awaits is not None:
+        return None
     if state.migration is not None:
         return state.migration.source.placement.pool
     return None if state.revision is None else state.revision.placement.pool

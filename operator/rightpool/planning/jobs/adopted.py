@@ -19,16 +19,18 @@ UNFOLLOWED: Final = (
 
 
 class AwaitedChips(NamedTuple):
-    """What an object waits for of which no pod has a node. Kubernetes starts it where its template lets it."""
+    """What pods of an object wait for. Kubernetes starts them where their template lets it."""
 
     chips: int
-    """Of all its pods that train."""
+    """Of all that have no node."""
     replicas: int
     """So many pods."""
     resource: str
     """By which they ask for chips."""
     since: float
     """Unix seconds since when it has waited, or was adopted."""
+    pool: str | None = None
+    """Where its other pods are, which hold chips already; None where no pod has a node."""
 
 
 @value_object
@@ -63,5 +65,5 @@ class Adopted:
     """Whether pods of it that are made from now on get the profiler."""
 
     awaits: AwaitedChips | None = None
-    """The chips for which it waits where its user wants it. None where a pod has a node, or something else is missing.
-    """
+    """The chips for which it waits where its user wants it. None where all its pods have nodes, or something else is
+    missing."""

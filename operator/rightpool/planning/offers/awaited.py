@@ -44,6 +44,7 @@ def pools_with(pools: Iterable[Pool], awaits: AwaitedChips, needs: NodeNeeds) ->
         pool
         for pool in pools
         if pool.resource_name == awaits.resource
+        and awaits.pool in (None, pool.name)
         and all(
             taint.key == awaits.resource or tolerates(own, taint)
             for toleration in pool.tolerations

@@ -31,11 +31,15 @@ def found_at(
     pods = [pod for pod in pods if not pod.done]
     alive = [pod for pod in pods if pod.node is not None]
     pools, about = _pools(alive, inventory), child.adopted
+    resources = {pool.resource_name for pool in inventory.inventory.pools.values()}
+    awaits = awaited_chips(job, child, pods, resources, pools)
     assert about is not None
     before = None if about.original is None or about.edited else about.original.placement
     members = "=".join(about.members)
     profiled = bool(alive) and all(pod.profiled for pod in alive)
-    seen = Adopted(child.uid, child.revision, None, before, about.note, members, profiled=profiled, admits=admits)
+    seen = Adopted(
+        child.uid, child.revision, None, before, about.note, members, profiled=profiled, admits=admits, awaits=awaits
+    )
     migration = job.state.migration
     if migration is not None:  # of a kind that goes by group some pods are still where it was
         job = _without_left(job, migration, alive, inventory)
@@ -50,9 +54,7 @@ def found_at(
     if about.original is not None:
         job = altered(job, needs=job.needs.without(about.original.selector))
     if len(pools) != 1 or not job.spec.seen or about.size is None:
-        resources = {pool.resource_name for pool in inventory.inventory.pools.values()}
-        awaits = awaited_chips(job, child, pods, resources)
-        return altered(job, observed=job.observed._replace(adopted=altered(seen, awaits=awaits)))
+        return altered(job, observed=job.observed._replace(adopted=seen))
     pool = inventory.inventory.pools[pools.pop()]
     spot = any(pod.node in inventory.spot for pod in alive)
     capacity = CapacityType.SPOT if spot else CapacityType.ON_DEMAND
@@ -61,23 +63,26 @@ def found_at(
 
 
 def awaited_chips(
-    job: Job, child: ChildFacts, pods: Collection[PodFacts], resources: Collection[str]
+    job: Job, child: ChildFacts, pods: Collection[PodFacts], resources: Collection[str], there: Collection[str] = ()
 ) -> AwaitedChips | None:
     """The chips that Kubernetes finds nowhere for its pods, as its user has made it. What the operator has changed of
-    it waits where it was to go. pods: those that have not ended. resources: of the pools."""
-    about = child.adopted
-    moments = [pod.unschedulable_since for pod in pods if pod.unschedulable_since is not None]
+    it waits where it was to go. pods: those that have not ended. resources: of the pools. there: pools that some of
+    its pods are in."""
+    about, pending = child.adopted, [pod for pod in pods if pod.node is None and not pod.deleting]
+    moments = [pod.unschedulable_since for pod in pending if pod.unschedulable_since is not None]
     if about is None or about.size is None or about.original is not None or not job.spec.seen or not moments:
         return None
-    if any(pod.own_block or pod.node is not None for pod in pods):
-        return None  # no chips would help it, or it has some
-    asked = {resource for pod in pods for resource, chips in pod.chips if chips and resource in resources}
-    if len(asked) != 1:
+    homeless = any(pod.node is not None for pod in pods) and not there
+    if homeless or len(there) > 1 or any(pod.own_block for pod in pending):
+        return None  # it is in no one pool, or no chips would help it
+    chips = [(resource, count) for pod in pending for resource, count in pod.chips if count and resource in resources]
+    asked, waiting = {resource for resource, _ in chips}, len(chips)
+    if len(asked) != 1 or len({count for _, count in chips}) != 1:
         return None
     since = min(moments)
     if job.state.revision is None:  # pods that are made anew have waited before
         since = max(job.created_at, child.state.started_at or since)
-    return AwaitedChips(*about.size, asked.pop(), since)
+    return AwaitedChips(sum(count for _, count in chips), waiting, asked.pop(), since, next(iter(there), None))
 
 
 def _without_left(job: Job, migration: Migration, pods: Collection[PodFacts], inventory: PoolInventory) -> Job:
