@@ -196,31 +196,6 @@ def test_no_room_to_surge_touches_nothing() -> None:
     assert (requests_to(job), ended(job)) == ((1,), {2})
 
 
-def cold(job: Job, *, running: int = 0) -> Job:
-    """A step where a replica of the target answers the requests that warm it up by an error."""
-    words = "warm-up failed: POST /infer: HTTP 400: no such model"
-    state = RevisionState(2, True, active=2, running=running, blocked=words, refused=True, prevented=True, cold=True)
-    return step(changed(job, revisions={**job.observed.revisions, 2: state}), NOW + 60.0)
-
-
-def test_a_target_that_does_not_warm_up_gets_no_request() -> None:
-    job = cold(step(moving()), running=1)
-    entry = job.state.history[-1]
-    assert (entry.outcome, entry.reason) == (Outcome.FAILED, Reason.WARM_UP_FAILED)
-    assert entry.message is not None and entry.message.endswith("HTTP 400: no such model") and len(entry.message) <= 160
-    assert (requests_to(job), ended(job)) == ((1,), {2})
-    assert job.state.avoid[-1].reason is Reason.WARM_UP_FAILED
-    more = seen(step(moving(new=4, old=2)), 2)
-    more = cold(seen(more, 2, now=NOW + 60, sides=sides(GOOD, SAME)), running=2)
-    assert (more.state.history[-1].outcome, requests_to(more)) == (Outcome.ROLLED_BACK, (1,)), "later ones"
-
-
-def test_an_edit_that_does_not_warm_up_waits_for_the_next_one() -> None:
-    job = cold(step(step(moving(action=Action.UPDATE))))
-    assert job.state.migration is not None and job.state.migration.failure is Reason.WARM_UP_FAILED
-    assert (wanted(job), requests_to(job), ended(job)) == ({1: 2}, (1,), {2})
-
-
 def test_a_target_that_stops_answering_gets_nothing_more() -> None:
     job = seen(holding(), 0)
     assert job.state.history[-1].reason is Reason.ERRORS_ROSE and requests_to(job) == (1,)

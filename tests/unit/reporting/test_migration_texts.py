@@ -14,6 +14,7 @@ from rightpool.planning.moves.setback import (
     MetricsUnread,
     NeverStarted,
     NoStep,
+    NothingAnswered,
     NothingProven,
     NotRunning,
     ProgramFailed,
@@ -46,6 +47,11 @@ SENTENCES: list[tuple[Setback, str]] = [
     (StaysCold(None), "no request of users went there: no reason known"),
     (StoppedAnswering("exit 1"), "no replica there answers any more: exit 1"),
     (StoppedAnswering(None), "no replica there answers any more: no reason known"),
+    (
+        NothingAnswered(120.0),
+        "it answered no request there, and 120 where it is: see that it counts them there, and that clients do not "
+        "keep their connections",
+    ),
     (
         MetricsUnread(300.0),
         "requests went there, and no metrics of it were read for 5 min: see that its pods have the same page there, "

@@ -140,8 +140,8 @@ def test_edges_around_the_limit_leave_it_open() -> None:
     job = answering(late=late(0.004, 0.05))
     expected = (
         "LatencyUnresolved",
-        "80 ms for requests is between the edges 50 ms and 100 ms of its histogram: set an edge as the target, or name "
-        "a proxy's series by dialect Histogram",
+        "80 ms for requests is between the edges 50 ms and 100 ms of its histogram: target an edge, or read "
+        "istio_request_duration_milliseconds (dialect Histogram)",
     )
     assert statement_text(profiled(job, CONTEXT)) == ("True", *expected)
     assert statement_text(targets_met(job, CONTEXT)) == ("Unknown", *expected)
@@ -159,7 +159,8 @@ def test_a_limit_outside_the_edges_is_unseen(below: float | None, above: float |
     job = answering(late=late(0.0, 1.0, below, above))
     status, reason, text = statement_text(targets_met(job, CONTEXT))
     assert (status, reason) == ("Unknown", "LatencyUnresolved")
-    assert text.startswith(f"80 ms for requests is {where}: ")
+    assert text.startswith(f"80 ms for requests is {where}: ") and len(text) <= 160
+    assert text.endswith("or read istio_request_duration_milliseconds (dialect Histogram)")
 
 
 def test_a_ready_replica_that_answers_with_errors() -> None:

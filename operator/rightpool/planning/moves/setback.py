@@ -77,6 +77,20 @@ class StoppedAnswering(Setback):
 
 
 @dataclass(frozen=True, slots=True)
+class NothingAnswered(Setback):
+    """A server answers no request where it is moved to, though as many go there as elsewhere."""
+
+    elsewhere: float
+    """Requests that were answered where it is meanwhile."""
+
+    def text(self) -> str:
+        return (
+            f"it answered no request there, and {self.elsewhere:.0f} where it is: see that it counts them there, and "
+            "that clients do not keep their connections"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsUnread(Setback):
     """Nothing shows how a server answers where it is moved to, though requests go there."""
 

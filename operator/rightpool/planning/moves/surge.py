@@ -27,6 +27,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.time_limits import time_limits
 from rightpool.planning.judge.traffic import (
+    SURE_TO_FAIL,
     Answered,
     BatchTimes,
     TrafficBlock,
@@ -37,7 +38,14 @@ from rightpool.planning.judge.traffic import (
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.ending import avoid_seconds, end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
-from rightpool.planning.moves.setback import MetricsUnread, NotRunning, Setback, StaysCold, StoppedAnswering
+from rightpool.planning.moves.setback import (
+    MetricsUnread,
+    NothingAnswered,
+    NotRunning,
+    Setback,
+    StaysCold,
+    StoppedAnswering,
+)
 from rightpool.planning.moves.shares import first_share, next_share
 from rightpool.planning.moves.traffic_texts import traffic_text
 from rightpool.planning.offers.targets.registry import yardstick_of
@@ -157,6 +165,9 @@ def _judging(job: Job, migration: Migration, now: float) -> Job:
     if not migration.demanded and _unread_seconds(job) > LONGEST_UNREAD_SECONDS:
         text = MetricsUnread(LONGEST_UNREAD_SECONDS).text()
         return _back(job, migration, Reason.METRICS_UNREACHABLE, text, now)
+    ignored = 0.0 if migration.demanded else _ignored(job, migration)
+    if ignored and now - migration.phase_since > LONGEST_UNREAD_SECONDS:
+        return _back(job, migration, Reason.ERRORS_ROSE, NothingAnswered(ignored).text(), now)
     batches = _batches(job, migration)
     limits: dict[RequestTime, Percentile | None] = {**time_limits(job.spec.targets)}
     if not limits or yardstick_of(migration.reason) is Yardstick.NONE:
@@ -248,6 +259,20 @@ def _unread_seconds(job: Job) -> float:
     """For how long what is left has answered requests, up to now, and nothing was read of the target."""
     alone = takewhile(lambda sides: sides.new is None, reversed(job.observed.sides))
     return math.fsum(old.seconds for _, old in alone if old is not None and old.requests_per_second)
+
+
+def _ignored(job: Job, migration: Migration) -> float:
+    """Requests that what is left has answered since this step began, where so many can't all have come to it alone: the
+    target has answered none. 0 otherwise."""
+    if migration.phase is not Phase.SHARING or all(sides.new is None for sides in job.observed.sides):
+        return 0.0
+    counted = RequestCounter.REQUESTS
+    new, old = (
+        math.fsum(one.counts.counters.get(counted, 0.0) for one in side if one is not None)
+        for side in ([sides.new for sides in job.observed.sides], [sides.old for sides in job.observed.sides])
+    )
+    there, here = _up(migration).placement.replicas, migration.source.placement.replicas
+    return old if new <= 0.0 and (here / (here + there)) ** old < SURE_TO_FAIL else 0.0
 
 
 def _answered(window: ServedWindow | None, limit: float, time: RequestTime) -> Answered | None:

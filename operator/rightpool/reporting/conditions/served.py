@@ -36,6 +36,8 @@ _WHAT: Final = {
     RequestTime.FIRST_TOKEN: "first tokens",
     RequestTime.BETWEEN_TOKENS: "next tokens",
 }
+# What meshes have beside any server, with edges of its own.
+_PROXY_SERIES: Final = "istio_request_duration_milliseconds"
 _FEWEST_FAILED: Final = 5.0  # requests of the last minutes: one of a few is no share
 
 
@@ -147,7 +149,8 @@ def _unresolved(late: Late, may: float) -> Statement | None:
     else:
         where = "unseen, without edges"
     text = f"{limit} for {_WHAT[late.time]} is {where} of its histogram"
-    remedy = "set an edge as the target, or name a proxy's series by dialect Histogram"
+    series = _PROXY_SERIES if late.time is RequestTime.WHOLE else "a proxy's series"
+    remedy = f"target an edge, or read {series} (dialect Histogram)"
     return Statement("True", Reason.LATENCY_UNRESOLVED, sentence(text, remedy=remedy))
 
 
