@@ -69,7 +69,6 @@ class Reason(StrEnum):
     KIND_NOT_INSTALLED = "KindNotInstalled"  # the cluster has no definition of what the job is to run as
     WORKLOAD_NOT_FOUND = "WorkloadNotFound"  # there is no object as workloadRef names it
     WORKLOAD_NOT_RUNNING = "WorkloadNotRunning"  # no pod of the object that workloadRef names has a node of a pool
-    WORKLOAD_REPLACED = "WorkloadReplaced"  # the object was deleted, and another one has its name
     WORKLOAD_CONTROLLED = "WorkloadControlled"  # another object controls the one that workloadRef names
     WORKLOAD_NOT_ADOPTABLE = "WorkloadNotAdoptable"  # its kind can't be adopted, or none of its pods asks for chips
     ADOPTED_BY_ANOTHER = "AdoptedByAnother"  # another ProfiledJob names the same object

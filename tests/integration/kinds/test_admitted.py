@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Callable
+
+import pytest
 
 from rightpool.api.labels import Labels
 from rightpool.cluster.client import MERGE_CONTENT
 from rightpool.cluster.resources import POD_TEMPLATES, PODS, PROFILED_JOBS
 from rightpool.contract import ANNOTATION_RELEASE, INSTALL_CONTAINER, LABEL_JOB, LABEL_REVISION, SIDECAR_CONTAINER
-from tests.integration.faults.fleet import A10G, A100
+from tests.integration.faults.fleet import A10G, A100, SIMULATION, Body
 from tests.integration.faults.site import Site
 from tests.integration.kinds.test_in_place import Mine, field, mine, pytestmark
 from tests.patience import eventually
@@ -61,3 +65,39 @@ def test_the_profiler_comes_with_the_next_start_and_what_it_measures_moves_it(
     eventually(lambda: one.runs_on(A100) and not one.placed(A100), "it is back, and its ProfiledJob is gone")
     assert one.untouched()
     eventually(lambda: client.list_all(POD_TEMPLATES, namespace) == [], "what new pods got is gone, too")
+
+
+@pytest.mark.parametrize("field", ["job"], indirect=True)
+def test_a_slower_image_is_a_regression_where_its_owner_makes_it_anew(site: Site, mine: Callable[..., Mine]) -> None:
+    site.operate(RIGHTPOOL_ADMITS_PROFILER="true")
+    one = mine()
+    one.adopt(adoption={"change": "Recommend"}, profiling={"interval": "1s", "window": "5s"})
+    client, namespace = one.tenant.client, one.tenant.namespace
+    eventually(lambda: client.list_all(POD_TEMPLATES, namespace) != [], "what new pods get is written down")
+    anew(one)
+    eventually(lambda: one.runs_on(A100) and profiled(one, "1"), "it is made anew, and has the profiler")
+    assert "edit" not in memory(one)
+    eventually(lambda: "variation" in memory(one), "windows enough are counted")
+    anew(one, image="example.com/trainer:2", throughput="0.5")
+    eventually(lambda: "edit" in memory(one), "the edit is seen")
+    eventually(lambda: one.tenant.condition("llm", "Efficient").get("reason") == "Regressed", "it is judged")
+    assert "with trainer:2 against trainer:1" in one.tenant.condition("llm", "Efficient")["message"]
+    assert one.tenant.outcomes("llm") == [], "and left as it is"
+
+
+def memory(one: Mine) -> Body:
+    """What the operator goes on from."""
+    return json.loads(one.tenant.status("llm").get("workingMemory") or "{}")
+
+
+def anew(one: Mine, image: str | None = None, throughput: str | None = None) -> None:
+    """Its user deletes it, and creates it again."""
+    client, namespace, spec = one.tenant.client, one.tenant.namespace, copy.deepcopy(one.before["spec"])
+    del spec["selector"], spec["template"]["metadata"]["labels"]
+    if image is not None:
+        spec["template"]["spec"]["containers"][0]["image"] = image
+    if throughput is not None:
+        spec["template"]["metadata"]["annotations"][f"{SIMULATION}throughput"] = throughput
+    client.delete(one.resource, "llm", namespace, propagation="Foreground")
+    eventually(lambda: client.list_all(one.resource, namespace) == [], "it is gone")
+    client.create(one.resource, {"metadata": {"name": "llm", "namespace": namespace}, "spec": spec})

@@ -129,6 +129,6 @@ def test_it_takes_no_chips_before_it_is_found() -> None:
     job = fresh(made=watched())
     decision = plan(fleet([job])).assessments[job.key].decision
     assert (decision.action, decision.reason) == (Action.HOLD, Reason.WORKLOAD_NOT_RUNNING)
-    refusal = ChildRefusal(0, 1, Reason.WORKLOAD_REPLACED, "Job train was made anew", 0.0)
+    refusal = ChildRefusal(0, 1, Reason.WORKLOAD_NOT_FOUND, "Job train is not in namespace ns", 0.0)
     decision = plan(fleet([changed(job, refusal=refusal)])).assessments[job.key].decision
-    assert (decision.action, decision.reason) == (Action.HOLD, Reason.WORKLOAD_REPLACED)
+    assert (decision.action, decision.reason) == (Action.HOLD, Reason.WORKLOAD_NOT_FOUND)

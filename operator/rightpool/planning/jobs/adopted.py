@@ -9,7 +9,6 @@ from rightpool.api.value_object import value_object
 UNFOLLOWED: Final = (
     Reason.WORKLOAD_NOT_FOUND,
     Reason.WORKLOAD_NOT_RUNNING,
-    Reason.WORKLOAD_REPLACED,
     Reason.WORKLOAD_CONTROLLED,
     Reason.WORKLOAD_NOT_ADOPTABLE,
     Reason.ADOPTED_BY_ANOTHER,

@@ -8,6 +8,7 @@ from typing import Final
 
 from rightpool.api.altered import altered
 from rightpool.api.migration import Phase
+from rightpool.api.revision import Revision
 from rightpool.api.variation import Variation
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.accelerator import Accelerator
@@ -52,6 +53,8 @@ class RevisionWindow:
     """Pods of the Revision."""
     kept: float
     """How long its samples are kept, seconds."""
+    program: str
+    """Hash of the workload that it runs: an adopted object is edited where it is."""
     version: int = -1
     """Version of the window that the profile was last compared with."""
     checked_at: float = -math.inf
@@ -99,7 +102,12 @@ class RevisionWindow:
             known=job.state.progress is not None and job.state.progress.unit is WorkUnit.STEPS,
         )
         window, known = Window(_capacity(job)), of_window_length(job.state.variation, seconds)
-        return cls(key, window, Track(), pods, KEPT_WINDOWS * seconds, variation=known, count=count)
+        program = _ref(job, number).workload_hash
+        return cls(key, window, Track(), pods, KEPT_WINDOWS * seconds, program, variation=known, count=count)
+
+    def is_of(self, job: Job, number: int) -> bool:
+        """Whether it is of this Revision of the job, and of the program that this runs."""
+        return self.key == (*job.key, number) and self.program == _ref(job, number).workload_hash
 
     def append(self, sample: Sample) -> None:
         """A new sample; the oldest ones are dropped."""
@@ -302,8 +310,13 @@ def _since(job: Job, number: int) -> float | None:
 
 def _placement(job: Job, number: int) -> tuple[int, int]:
     """Chips and pods of a Revision in the job's state."""
+    placement = _ref(job, number).placement
+    return placement.chips, placement.replicas
+
+
+def _ref(job: Job, number: int) -> Revision:
+    """One in the job's state."""
     refs = [job.state.revision]
     if job.state.migration is not None:
         refs += [job.state.migration.source, job.state.migration.target, job.state.migration.abandoned]
-    ref = next(ref for ref in refs if ref is not None and ref.revision == number)
-    return ref.placement.chips, ref.placement.replicas
+    return next(ref for ref in refs if ref is not None and ref.revision == number)

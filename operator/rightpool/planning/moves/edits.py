@@ -25,7 +25,7 @@ from rightpool.planning.judge.verdict import Verdict, verdict
 from rightpool.planning.moves.edit_texts import UNCOUNTED, compared_text, does_nothing_text
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.shares import parts_of_step
-from rightpool.profiles.slow_start import known_before
+from rightpool.profiles.slow_start import known_before, windows_after_start
 from rightpool.profiles.steadiness import SPANS
 
 LOOKS: Final = (FEWEST_WINDOWS, SPANS[-2], SPANS[-1], MAX_RECENT)
@@ -40,28 +40,52 @@ _VERDICTS: Final = {
 def with_edit(job: Job, migration: Migration) -> Job:
     """The job with what it did until its source is left now, where another program comes to the same place. Elsewhere
     nothing is compared. migration: with its baseline."""
-    source, target, known = migration.source, migration.target, job.state.edit
-    stays = (source.placement, source.chip) == (target.placement, target.chip)
-    if stays and (migration.rolling_back or source.workload_hash == target.workload_hash):
+    source, target = migration.source, migration.target
+    if migration.rolling_back and _same_place(source, target):
         return job
-    edit = _begun(job, migration) if stays else None
+    return _edited(job, source, target, migration.baseline_rates, migration.unit)
+
+
+def with_edit_of_object(job: Job, source: Revision, target: Revision) -> Job:
+    """The same of an object that its owner has edited where it runs, or made anew. What was counted of the program
+    before is none of the windows of the new one, which has the same number."""
+    variation = job.observed.variation or job.state.variation
+    if source.workload_hash == target.workload_hash or variation is None:
+        return job if _same_place(source, target) else _edited(job, source, target, (), WorkUnit.SAMPLES)
+    window = job.spec.profiling.window.total_seconds()
+    known = variation.revision == source.revision and not variation.throttled
+    count = windows_after_start(variation, source.since, window) if known else 0
+    job = _edited(job, source, target, variation.recent[len(variation.recent) - count :], variation.unit)
+    return replace(job, observed=job.observed._replace(variation=replace(variation, recent=(), forgotten=True)))
+
+
+def _edited(job: Job, source: Revision, target: Revision, rates: tuple[float, ...], unit: WorkUnit) -> Job:
+    """rates: of the newest windows at the source."""
+    known, stays = job.state.edit, _same_place(source, target)
+    if stays and source.workload_hash == target.workload_hash:
+        return job
+    edit = _begun(job, source, rates, unit) if stays else None
     if stays and known is not None and not known.judged:
         edited = known.workload_hash != source.workload_hash
         edit = known if edited or edit is None else edit
     return job if edit == known else job.with_state(replace(job.state, edit=edit))
 
 
-def _begun(job: Job, migration: Migration) -> ProgramEdit | None:
+def _same_place(source: Revision, target: Revision) -> bool:
+    return (source.placement, source.chip) == (target.placement, target.chip)
+
+
+def _begun(job: Job, source: Revision, rates: tuple[float, ...], unit: WorkUnit) -> ProgramEdit | None:
     """None where too little was measured."""
-    rates, profile = migration.baseline_rates, job.observed.profile
+    profile = job.observed.profile
     if len(rates) < FEWEST_WINDOWS or not any(rates):
         return None
     model = UNKNOWN_TRAITS if profile is None else profile.traits
     return ProgramEdit(
-        migration.source.workload_hash,
+        source.workload_hash,
         job.state.image,
         rates[-MAX_RATES:],
-        migration.unit,
+        unit,
         () if profile is None else _shares(profile),
         model.precision,
         model.batch,
@@ -84,7 +108,8 @@ def with_edit_judged(job: Job) -> Job:
         return job
     if variation is None or variation.revision != here.revision or variation.throttled:
         return job
-    start = known_before(variation, here.revision)
+    # Of an object that was edited where it is, the number stays.
+    start = variation.slow_start if variation.forgotten else known_before(variation, here.revision)
     length = job.spec.profiling.window.total_seconds()
     late = variation.recent[0 if start is None else start.in_windows(length) :]
     last = len(variation.recent) == MAX_RECENT

@@ -7,6 +7,7 @@ from dataclasses import replace
 from rightpool.api.adopted_object import AdoptedObject
 from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.edits import with_edit_of_object
 
 
 def with_note(job: Job) -> Job:
@@ -31,8 +32,8 @@ def with_remade(job: Job, known: AdoptedObject, uid: str) -> AdoptedObject:
 
 
 def followed(job: Job, now: float) -> Job:
-    """The job where its object runs, and as that is; the very same job where its state says so already. What it costs
-    counts from the moment when it was first found there."""
+    """The job where its object runs, and as that is, also where its owner has made it anew; the very same job where its
+    state says so already. What it costs counts from the moment when it was first found there."""
     seen, state = job.observed.adopted, job.state
     if seen is None or seen.placement is None or state.migration is not None:
         return job
@@ -47,9 +48,14 @@ def followed(job: Job, now: float) -> Job:
         generation=job.generation,
         chip=seen.chip,
     )
-    if ref is not None and _same(ref, found):
+    adopted = state.adopted
+    if adopted is None or (adopted.uid != seen.uid and adopted.remade is None):
+        adopted = AdoptedObject(seen.uid)
+    if ref is not None and _same(ref, found) and adopted is state.adopted:
         return job
-    return job.with_state(replace(state, revision=found, adopted=state.adopted or AdoptedObject(seen.uid)))
+    if ref is not None:
+        job = with_edit_of_object(job, ref, found)
+    return job.with_state(replace(job.state, revision=found, adopted=adopted))
 
 
 def _same(ref: Revision, found: Revision) -> bool:

@@ -69,7 +69,7 @@ def advance(
     booked = accounted(job, assessment, policy, now)
     after = _advanced(booked, assessment, policy, now, why, trying)
     after = with_image(booked if after is booked else accounted(after, assessment, policy, now))
-    seen, stored = job.observed.variation, job.state.variation
+    seen, stored = after.observed.variation, job.state.variation
     if seen is not None and (after is not job or worth_keeping(stored, seen) or _tells_a_verdict(job, seen)):
         after = after.with_state(altered(after.state, variation=seen))
     return after
@@ -94,7 +94,7 @@ def _advanced(
         if job.state.revision is not assessed:
             assessment = None  # it is of where the object was
     if job.spec.only_watched:
-        return _own_end(job, now) or _running(job, now)
+        return _own_end(job, now) or with_edit_judged(_running(job, now))
     job = with_disruption(job)
     ended = _own_end(job, now) if theirs else _ended(job, now)
     if ended is not None:

@@ -93,12 +93,9 @@ class Adopter:
         return kind, body
 
     def _check(self, job: Job, ref: WorkloadRef, kind: Kind[Any], body: Mapping[str, Any]) -> None:
-        about, known = meta(body), job.state.adopted
+        about = meta(body)
         if about.get("deletionTimestamp"):
             raise _Refused(Reason.WORKLOAD_NOT_FOUND, f"{ref} is being deleted: delete this ProfiledJob, too")
-        if known is not None and known.uid != about["uid"]:
-            message = f"{ref} was deleted and made anew, and this ProfiledJob is of the earlier one: make it anew, too"
-            raise _Refused(Reason.WORKLOAD_REPLACED, message)
         owner = controller_reference(about)
         if owner:
             raise _Refused(Reason.WORKLOAD_CONTROLLED, controlled_text(str(ref), owner))

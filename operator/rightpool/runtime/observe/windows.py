@@ -119,7 +119,7 @@ class RevisionWindows:
         if job.state.migration is not None and job.state.migration.phase is Phase.CHECKPOINTING:
             interval = min(interval, CHECKPOINT_INTERVAL)
         feed = self._feeds.get(job.uid)
-        if feed is None or feed.window.key != (*job.key, number):
+        if feed is None or not feed.window.is_of(job, number):
             feed = self._feeds[job.uid] = _Feed(RevisionWindow.of(job, number), job, interval)
         feed.job, feed.interval = job, interval
         return feed

@@ -42,7 +42,8 @@ _RESTARTS: Final = 6
 _SET: Final = "worker"
 _UID: Final = "batch.kubernetes.io/controller-uid"
 # What Kubernetes puts into the template of a Job.
-_GENERATED: Final = (_UID, "batch.kubernetes.io/job-name", "controller-uid", "job-name")
+_NAME: Final = "batch.kubernetes.io/job-name"
+_GENERATED: Final = (_UID, _NAME, "controller-uid", "job-name")
 
 _COUNTS: Final = ("/spec/completions", "/spec/parallelism")
 _INDEX: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -112,6 +113,10 @@ class AdoptedJobs(Adoptable[JobWorkload]):
     def members(self, body: Mapping[str, Any]) -> tuple[str, str]:
         """See Adoptable."""
         return _UID, str(body["metadata"]["uid"])
+
+    def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
+        """See Adoptable."""
+        return {_NAME: str(body["metadata"]["name"])}
 
     def owns(self, pod: Mapping[str, Any], name: str, uid: str) -> bool:
         """See Adoptable."""

@@ -60,7 +60,7 @@ class OfJobSet(Adoptable[A]):
 
     def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
         """See Adoptable."""
-        return dict([self.members(body), (ROLE, role)])
+        return {_NAME: str(body["metadata"]["name"]), ROLE: role}
 
     def role_of(self, pod: Mapping[str, Any]) -> str:
         """See Adoptable."""

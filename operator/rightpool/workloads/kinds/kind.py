@@ -172,7 +172,8 @@ class Adoptable(Protocol[A]):
         ...
 
     def trained(self, body: Mapping[str, Any], role: str) -> Mapping[str, str]:
-        """The labels that the pods of this object have which train, and no others: the set of that name."""
+        """The labels that the pods of this object have which train, and no others: the set of that name. Those of an
+        object that is made anew have them, too."""
         return dict([self.members(body)])
 
     def role_of(self, pod: Mapping[str, Any]) -> str:

@@ -56,7 +56,6 @@ REFUSED: dict[str, tuple[Body | None, dict[str, str], str, str]] = {
     "chips by claims": (by_claims(), {}, "WorkloadNotAdoptable", "resourceClaims are not read: have a container ask"),
     "not there": (None, {}, "WorkloadNotFound", "create it, or delete this ProfiledJob"),
     "being deleted": (found(deletionTimestamp="2026-11-28T10:00:00Z"), {}, "WorkloadNotFound", "delete this"),
-    "made anew": (found(uid="job-2"), {}, "WorkloadReplaced", "made anew, and this ProfiledJob is of the earlier one"),
     "another kind": (None, {"kind": "CronJob"}, "WorkloadNotAdoptable", "CronJob of batch/v1 can't be adopted"),
     "no definition": (
         None,
@@ -86,8 +85,6 @@ def test_what_can_not_be_adopted_is_told_with_its_remedy_and_left_as_it_is(name:
         cluster.put(JOBS, body)
     mine = referring()
     mine["spec"]["workloadRef"] |= ref
-    if name == "made anew":
-        mine["status"] = {"adopted": {"uid": "job-1"}}
     job = read_job(mine).job
     refusals = Refusals(store, lambda: 0.0)
     adopter = Adopter(cluster, Fence(cluster, LEADING), store, refusals)  # type: ignore[arg-type]
