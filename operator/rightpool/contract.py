@@ -39,6 +39,7 @@ ANNOTATION_APPROVE: Final = "rightpool.dev/approve"
 FINALIZER: Final = "rightpool.dev/object"  # of a ProfiledJob whose status alone knows its object
 ANNOTATION_RELEASE: Final = "rightpool.dev/release"  # of a ProfiledJob: its object is to be put back and let go
 ANNOTATION_TRIAL: Final = "rightpool.dev/trial"  # of a ProfiledJob: ID, ID:POOL or ID:POOL:SECONDS that is asked for
+ANNOTATION_LOAD: Final = "rightpool.dev/load"  # of the pods of a server's trial: the requests that they get
 ANNOTATION_TRACE: Final = "rightpool.dev/trace"  # of a ProfiledJob: ID, ID:RANK or ID:all of a trace that is asked for
 
 # The shared directory: the same path in every container of the pod. At most 54 characters (Kineto's socket limit).
@@ -81,6 +82,7 @@ ENV_CHECKPOINT_PATH: Final = "RIGHTPOOL_CHECKPOINT_PATH"
 ENV_CHECKPOINT_FILES: Final = "RIGHTPOOL_CHECKPOINT_FILES"  # JSON list of patterns; absent: the agent's own
 ENV_CHIPS: Final = "RIGHTPOOL_CHIPS"  # chips of this pod
 ENV_WARM_UP: Final = "RIGHTPOOL_WARM_UP"  # JSON: port, method, path, content_type, requests, body of such requests
+ENV_LOAD: Final = "RIGHTPOOL_LOAD"  # JSON: at_once, seconds of the requests that a trial of a server gets
 
 # Metrics. Labels in braces.
 CHIP_BUSY: Final = "rightpool_chip_busy_ratio"  # {chip} any work resident

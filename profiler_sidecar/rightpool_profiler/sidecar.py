@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 from rightpool import contract
 from rightpool_profiler.checkpoint import Checkpoints, Mode
+from rightpool_profiler.load import Load, LoadSettings
 from rightpool_profiler.receiver import Receiver
 from rightpool_profiler.repeated import repeated
 from rightpool_profiler.report import Chip
@@ -47,6 +48,8 @@ class Settings:
     """Its name, where a signal is what asks."""
     warm_up: WarmUpSettings | None = None
     """None where nothing is to be warmed up."""
+    load: LoadSettings | None = None
+    """That the server gets once it is warm, in a trial; None elsewhere."""
     port: int = contract.SIDECAR_PORT
     """That is listened on, of TCP."""
 
@@ -59,7 +62,7 @@ class Settings:
         name = environment.get(contract.ENV_CHECKPOINT_SIGNAL) or "SIGUSR1"
         if name not in signal.Signals.__members__:
             raise ValueError(f"{contract.ENV_CHECKPOINT_SIGNAL}: {name} is no signal")
-        warm_up = environment.get(contract.ENV_WARM_UP)
+        warm_up, load = environment.get(contract.ENV_WARM_UP), environment.get(contract.ENV_LOAD)
         return cls(
             shared=Path(environment.get(contract.ENV_SHARED_DIR) or contract.SHARED_DIR),
             kept=Path(environment.get(contract.ENV_KEPT_DIR) or contract.KEPT_DIR),
@@ -69,6 +72,7 @@ class Settings:
             mode=Mode(environment.get(contract.ENV_CHECKPOINT_MODE) or "None"),
             signal=name,
             warm_up=WarmUpSettings.read(warm_up) if warm_up else None,
+            load=LoadSettings.read(load) if load else None,
         )
 
 
@@ -94,7 +98,10 @@ async def run(settings: Settings) -> None:
         )
     ]
     if settings.warm_up is not None:
-        tasks.append(asyncio.create_task(_warm(WarmUp(settings.warm_up, settings.kept / contract.WARM_MARK))))
+        mark = settings.kept / contract.WARM_MARK
+        tasks.append(asyncio.create_task(_warm(WarmUp(settings.warm_up, mark))))
+        if settings.load is not None:
+            tasks.append(asyncio.create_task(Load(settings.load, settings.warm_up, mark).run()))
     await stop.wait()
     receiver.stop(loop)
     for task in tasks:

@@ -133,24 +133,46 @@ class WarmUp:
         return f"{self._settings.method} {self._settings.path[:_EXCERPT]}"
 
     def _send(self) -> None:
-        """One request. Raises what its caller catches."""
-        settings, until = self._settings, time.monotonic() + _LONGEST_SECONDS
+        """One request, over a connection of its own. Raises what its caller catches."""
+        sender = Sender(self._settings)
         try:
-            body = None if settings.body is None else Path(settings.body).read_bytes()
+            sender.send()
+        finally:
+            sender.close()
+
+
+class Sender:
+    """Sends the request over one connection, again and again. Used by one thread."""
+
+    def __init__(self, settings: WarmUpSettings) -> None:
+        """Raises OSError and ValueError where the body can't be read."""
+        self._settings = settings
+        try:
+            self._body = None if settings.body is None else Path(settings.body).read_bytes()
         except FileNotFoundError:
             raise ValueError("the ConfigMap of its body, or its key, is not there") from None
-        headers = {"User-Agent": "rightpool-warm-up", "Connection": "close"}
-        if body is not None:
-            headers["Content-Type"] = settings.content_type
-        connection = http.client.HTTPConnection(_HOST, settings.port, timeout=_LONGEST_SECONDS)
+        self._headers = {"User-Agent": "rightpool-warm-up"}
+        if self._body is not None:
+            self._headers["Content-Type"] = settings.content_type
+        self._connection = http.client.HTTPConnection(_HOST, settings.port, timeout=_LONGEST_SECONDS)
+
+    def close(self) -> None:
+        """The next request has another connection."""
+        self._connection.close()
+
+    def send(self) -> None:
+        """Ask, and wait for the answer. Raises OSError, ValueError and HTTPException where that is not as it should
+        be."""
+        settings, until = self._settings, time.monotonic() + _LONGEST_SECONDS
         try:
-            connection.request(settings.method, settings.path, body, headers)
-            answer = connection.getresponse()
+            self._connection.request(settings.method, settings.path, self._body, self._headers)
+            answer = self._connection.getresponse()
             begins = answer.read(_EXCERPT)
             while time.monotonic() < until and answer.read(_CHUNK):
                 pass
-        finally:
-            connection.close()
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
         if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
             raise _NotYet
         if not 200 <= answer.status < 300:

@@ -230,8 +230,8 @@ class ProfiledJobSpec(ApiModel):
                 field=".placement.variants",
             ),
             Rule(
-                "!has(self.trial) || (has(self.workload) && has(self.workload.job))",
-                "must not be set without workload.job, since other kinds are not tried yet: remove it",
+                "!has(self.trial) || (has(self.workload) && (has(self.workload.job) || has(self.workload.server)))",
+                "must not be set without workload.job or workload.server, since no other kind is tried yet: remove it",
                 field=".trial",
             ),
             Rule(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Annotated
+
+from pydantic import Field
 
 from rightpool.api.placement import Placement
 from rightpool.api.record import INLINE, Record
-from rightpool.api.units import HOUR, Dollars, Seconds, Size, UnixTime
+from rightpool.api.units import HOUR, Count, Dollars, Seconds, Size, UnixTime
 from rightpool.api.value_object import value_object
 
 
@@ -34,6 +37,9 @@ class TrialRun(Record):
 
     chip: str | None = None
     """Key of its chips in the catalog. Absent: not known."""
+
+    load: Annotated[Count, Field(exclude_if=not_)] = 0
+    """Requests at once, at most, that a server gets. Absent: it is none."""
 
     def spent(self, now: float) -> float:
         """Dollars for its chips since it was decided on; 0 where no price is known."""

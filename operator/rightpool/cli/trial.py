@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit status: 0 begun or, with --wait, measured; 1 refused, or it took no step."""
+    """The exit status: 0 begun or, with --wait, measured; 1 refused, or nothing was measured."""
 
     def work(connection: Connection) -> None:
         key = job_key(arguments.name, connection.namespace)
@@ -65,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
 def begun(job: Job, trial: TrialRun) -> str:
     """What has begun, and what it costs."""
     text = f"ProfiledJob {trial_name(job.key.name, trial.number)} tries it on {place(trial.placement)}"
-    text += f" for {span(trial.measures)} from its first step on"
+    first = "step" if job.spec.workload.server is None else "answer"
+    text += f" for {span(trial.measures)} from its first {first} on"
     if trial.cost_per_hour is None or job.spec.trial is None:
         return f"{text}; what these chips cost is not known"
     cost, left = trial.cost_per_hour * trial.measures / HOUR, float(job.spec.trial.max_cost) - job.state.trials_cost

@@ -38,6 +38,7 @@ class Origin(IntEnum):
     PREDICTED = 0
     MEASURED_NOW = 1
     MEASURED_BEFORE = 2
+    MEASURED_IN_TRIAL = 3  # the last time; no column has it
 
 
 ORIGINS = tuple(Origin)

@@ -21,6 +21,10 @@ MOST_POOLS: Final = 6
 
 # Below this share of useful time interruptions are worth a word; below this share of a healthy rate, a fault.
 NOTEWORTHY: Final = 0.99
+_WHENCE: Final = {
+    Origin.MEASURED_BEFORE: "measured there before",
+    Origin.MEASURED_IN_TRIAL: "measured there, in a trial",
+}
 
 
 def predicted(candidate: Candidate) -> str:
@@ -35,11 +39,12 @@ def predicted(candidate: Candidate) -> str:
     if candidate.size is not None:
         replicas = how_many(candidate.placement.replicas, "replica")
         held = f"{replicas} keep the limit with {share(candidate.size.probability)}"
-        how = "measured there before" if candidate.origin is Origin.MEASURED_BEFORE else "predicted"
+        how = _WHENCE.get(candidate.origin, "predicted")
         return f"{how}: {held}, {_per_million_requests(candidate)}"
     text = f"{number(rate.median)} {candidate.unit.plural}/s"
-    if candidate.origin is Origin.MEASURED_BEFORE:
+    if candidate.origin in _WHENCE:
         text += " by what was measured there"
+        text += ", in a trial," if candidate.origin is Origin.MEASURED_IN_TRIAL else ""
     else:
         text = f"predicted {text}"
     if candidate.cost_per_million is not None:

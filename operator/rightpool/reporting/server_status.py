@@ -71,7 +71,7 @@ def _sized(job: Job) -> ServerStatus | None:
         servable_at_least=None if able is None else able.at_least,
         servable_at_most=None if able is None else able.at_most,
         needed=sizing.needed(ref.placement.replicas),
-        sides=tuple(_shown(sizing, ref.placement.pool)),
+        sides=tuple(shown_sides(sizing, ref.placement.pool)),
     )
 
 
@@ -89,7 +89,8 @@ def stored_sizing(job: Job, server: ServerStatus) -> Sizing | None:
     return Sizing(limits, place, recorded, server.peak, week, servable=able, places=server.sides)
 
 
-def _shown(sizing: Sizing, here: str) -> list[PlaceSize]:
+def shown_sides(sizing: Sizing, here: str) -> list[PlaceSize]:
+    """Of what it would be elsewhere, as many as a status has. here: the pool where it is."""
     return sorted(sizing.places, key=lambda one: (one.pool != here, one.hours or math.inf, one.pool))[:MAX_SIDES]
 
 

@@ -11,8 +11,8 @@ NOTHING_MEASURED: Final = "was ended before it had measured anything"
 
 
 def shown(tried: Tried) -> str:
-    """What a trial that is over has measured, or why it took no step."""
+    """What a trial that is over has measured, or why it has measured nothing."""
     there = place(tried.there)
     if tried.ratio is None:
-        return f"no step on {there}: {tried.why}; not tried there again until the program is edited"
+        return f"nothing measured on {there}: {tried.why}; not tried there again until the program is edited"
     return f"on {there} the program is {number(tried.ratio)} times as fast as here"

@@ -16,6 +16,7 @@ from rightpool.planning.offers.candidate import Candidate
 from rightpool.reporting.conditions.context import Context
 from rightpool.reporting.conditions.table import statements_of
 from rightpool.reporting.recovery import not_known_yet, still_applies
+from rightpool.reporting.server_status import shown_sides
 from rightpool.reporting.stored_job import StoredJob
 
 FACTS: Final = frozenset({ConditionType.PLACED, ConditionType.VERIFIED, ConditionType.COMPLETED, ConditionType.FAILED})
@@ -48,6 +49,8 @@ class Verdicts(NamedTuple):
     """The id of the recommendation."""
     held_by: str | None
     """Why that is not carried out."""
+    timed: frozenset[str]
+    """Pools where a server's batches were timed."""
 
     @property
     def print(self) -> int:
@@ -65,6 +68,7 @@ def stored_verdicts(body: Mapping[str, Any]) -> Verdicts:
         profile.get("bottleneck"),
         proposed.get("id"),
         proposed.get("heldBy"),
+        frozenset(side["pool"] for side in (body.get("server") or {}).get("sides") or () if side.get("measured")),
     )
 
 
@@ -81,6 +85,7 @@ def made_verdicts(job: Job, context: Context) -> Verdicts:
         0 if ref is None else job.revision(ref.revision).running,
         None if diagnosis is None else diagnosis.bottleneck.value,
         *_proposed(job, context.assessment),
+        _timed(job),
     )
 
 
@@ -94,8 +99,18 @@ def with_stored(made: Verdicts, before: Verdicts, stored: StoredJob, job: Job, c
         if kind in reasons and not_known_yet(reasons[kind][1], words[1]):
             reasons[kind] = words
     return made._replace(
-        conditions=reasons, bottleneck=before.bottleneck, proposed=before.proposed, held_by=before.held_by
+        conditions=reasons,
+        bottleneck=before.bottleneck,
+        proposed=before.proposed,
+        held_by=before.held_by,
+        timed=before.timed,
     )
+
+
+def _timed(job: Job) -> frozenset[str]:
+    sizing, ref = job.observed.sizing, job.state.revision
+    sides = () if sizing is None or ref is None else shown_sides(sizing, ref.placement.pool)
+    return frozenset(side.pool for side in sides if side.measured)
 
 
 def proposed_candidate(job: Job, assessment: Assessment | None) -> Candidate | None:

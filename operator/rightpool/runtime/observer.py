@@ -144,7 +144,7 @@ class Observer:
             answers=server.answers,
             sizing=server.sizing,
             sides=server.sides,
-            trial=self._trial(job, inventory, now),
+            trial=self._trial(job, server, inventory, now),
             refusal=executor.refusal(job),
             object_checked=executor.objects.checked(job),
             object_refusal=executor.objects.refusal(job),
@@ -164,27 +164,36 @@ class Observer:
         until = last.until if last is not None and seen is last.job else look_until(job, now)
         return _Seen(stored, measured, seen, min((until, *due)))
 
-    def _trial(self, job: Job, inventory: PoolInventory, now: float) -> TrialSeen | None:
+    def _trial(self, job: Job, server: ServerSeen, inventory: PoolInventory, now: float) -> TrialSeen | None:
         stored = self._executor.trials.stored(job)
         if stored is None:
             run = job.state.trial
             return TrialSeen(run.number, taken=True) if run is not None and self._executor.trials.taken(job) else None
         ref = stored.job.state.revision
-        pool = None if ref is None else inventory.inventory.pools.get(ref.placement.pool)
-        profile = self._windows.of(stored.job, None if pool is None else pool.accelerator, now).profile
-        sound = profile is not None and profile.complete and throttling(profile) == NOT_THROTTLED
-        rate = profile.throughput if profile is not None and sound else None
         ended = stored.job.invalid
         if stored.job.state.finished is not None:
             condition = find_condition(stored.status.conditions, stored.job.state.finished)
             why = (condition and condition.message) or stored.job.state.finished
             ended = ENDED_ITSELF if stored.job.state.finished == COMPLETED else why.partition("; ")[0]
-        return TrialSeen(
-            job.state.trials,
-            None if ref is None else ref.since,
-            None if rate is None else rate.value,
-            unit_of(job) if profile is None else profile.unit,
-            ended,
+        seen = TrialSeen(job.state.trials, None if ref is None else ref.since, unit=unit_of(job), ended=ended)
+        if job.spec.workload.server is not None:
+            return self._server_trial(stored, seen, server)
+        pool = None if ref is None else inventory.inventory.pools.get(ref.placement.pool)
+        profile = self._windows.of(stored.job, None if pool is None else pool.accelerator, now).profile
+        if profile is None:
+            return seen
+        rate = profile.throughput if profile.complete and throttling(profile) == NOT_THROTTLED else None
+        return seen._replace(rate=None if rate is None else rate.value, unit=profile.unit)
+
+    def _server_trial(self, stored: StoredJob, seen: TrialSeen, server: ServerSeen) -> TrialSeen:
+        """It has started once it answers."""
+        shown, ref = server.trial, stored.job.state.revision
+        state = None if ref is None else self._store.revisions(stored.job.key, stored.job.uid).get(ref.revision)
+        ended = seen.ended or (state.blocked if state is not None and state.cold else None)
+        if shown is None:
+            return seen._replace(runs_since=None, ended=ended)
+        return seen._replace(
+            runs_since=shown.since, rate=shown.rate, against=shown.against, ended=ended or shown.failed or None
         )
 
     def _failed(self, stored: StoredJob, error: str, now: float) -> _Seen:

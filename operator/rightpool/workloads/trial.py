@@ -7,7 +7,10 @@ from typing import Any, Final
 
 from rightpool.api.choices import AdaptationMode, Batch, CheckpointMode, TrialVolumes
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.server import ServerWorkload
 from rightpool.api.trial_run import TrialRun
+from rightpool.workloads.load import load_annotation
+from rightpool.workloads.metrics_port import name_metrics_port
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.template import normalised
 
@@ -31,13 +34,18 @@ def trial_spec(spec: ProfiledJobSpec, run: TrialRun) -> dict[str, Any]:
     """The spec of a trial's ProfiledJob, in wire form. Raises InvalidTemplate where a variant can't be laid over the
     template."""
     assert spec.trial is not None
-    place, chosen = run.placement, workload_on(spec, run.vendor).job
+    place, workload = run.placement, workload_on(spec, run.vendor)
+    chosen = workload.job or workload.server
     assert chosen is not None
+    template, unlike = trial_template(chosen.template, spec.trial.volumes), {"window"}
+    if workload.server is not None:
+        _without_clients(template, workload.server, run)
+        unlike.add("mode")  # it is the profiler that sends it requests
     window = max(run.measures, 3.0 * spec.profiling.interval.total_seconds())
     job = {
         "chipsPerReplica": place.chips_per_replica,
         "replicas": place.replicas,
-        "template": trial_template(chosen.template, spec.trial.volumes),
+        "template": template,
         "backoffLimit": 0,
         "activeDeadlineSeconds": START_SECONDS + round(3.0 * window),
         **({} if chosen.chip_container is None else {"chipContainer": chosen.chip_container}),
@@ -49,7 +57,7 @@ def trial_spec(spec: ProfiledJobSpec, run: TrialRun) -> dict[str, Any]:
         "placement": {"pools": {"allow": [place.pool]}, "capacity": place.capacity.value},
         "checkpoint": {"mode": CheckpointMode.NONE.value},
         "profiling": {
-            **spec.profiling.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"window"}),
+            **spec.profiling.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=unlike),
             "trace": "Off",
             "window": f"{window:.0f}s",
         },
@@ -80,6 +88,17 @@ def trial_template(template: Mapping[str, Any], volumes: TrialVolumes) -> dict[s
         env = [one for one in container.get("env") or () if one.get("name") != VARIABLE]
         container["env"] = [*env, {"name": VARIABLE, "value": "1"}]
     return found
+
+
+def _without_clients(template: dict[str, Any], server: ServerWorkload, run: TrialRun) -> None:
+    """A server's template for pods that no Service finds, by whatever label it looks, and that end for good. Their
+    profiler sends the sample request, as many at once as `run` says."""
+    metadata = template.setdefault("metadata", {})
+    metadata.pop("labels", None)
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), **load_annotation(server, run)}
+    template["spec"]["restartPolicy"] = "Never"
+    if server.metrics is not None:
+        name_metrics_port(template, server.chip_container, server.metrics.port)
 
 
 def _progress(spec: ProfiledJobSpec, chips: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import json
 from typing import Any, Final
 
 from rightpool import contract
-from rightpool.api.server import ServerWorkload
+from rightpool.api.warm_up import WarmUp
 from rightpool.workloads.template import InvalidTemplate, init_containers_of, objects_in, pod_spec
 
 _LOOK_SECONDS: Final = 5
@@ -23,19 +23,15 @@ _PROBE: Final = {
 }
 
 
-def add_warm_up(template: dict[str, Any], workload: ServerWorkload) -> None:
-    """What the profiler needs for it; nothing where none is wanted. Raises InvalidTemplate where the profiler is left
-    out."""
-    wanted = workload.warm_up
-    if wanted is None:
-        return
+def add_warm_up(template: dict[str, Any], port: int, wanted: WarmUp) -> None:
+    """What the profiler needs for it. port: of the server. Raises InvalidTemplate where the profiler is left out."""
     sidecar = next((one for one in init_containers_of(template) if one["name"] == contract.SIDECAR_CONTAINER), None)
     if sidecar is None:
         raise InvalidTemplate(
             "workload.server.warmUp is done by the profiler, which is left out of pods with hostNetwork: remove either"
         )
     settings = {
-        "port": workload.port,
+        "port": port,
         "method": wanted.method.value,
         "path": wanted.path,
         "content_type": wanted.content_type,

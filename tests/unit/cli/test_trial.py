@@ -91,7 +91,7 @@ def test_it_waits_for_what_it_shows(run: Run) -> None:
     seen = TrialSeen(1, NOW, ended="container trainer exited with 1 (Error)")
     code, out, err = run(Operated(Trying(OFFER), seen), "--wait")
     assert (code, "resnet50-t1 tries it" in out) == (1, True)
-    assert "no step on 4 chips of a10g: container trainer exited with 1 (Error)" in err
+    assert "nothing measured on 4 chips of a10g: container trainer exited with 1 (Error)" in err
 
 
 def test_one_that_was_broken_off_has_shown_nothing(run: Run) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.status import PlaceSize
+from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.profiles.demand import Demanded
@@ -16,6 +20,7 @@ from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.server_sizes import REPLAYED, ServerSizes, place_of
 from tests.patience import eventually
 from tests.unit.planning.jobs import changed, running
+from tests.unit.prediction.fixtures import A10G, A100
 from tests.unit.runtime.act.test_chargeback_books import Cluster, Leader
 from tests.unit.runtime.test_server_feed import NOW, SPEC, Operator
 
@@ -62,8 +67,8 @@ class Fleet:
                 record.loads.extend(batches(load, 2000.0), place_of(ref), "hash")
         self.sizes = ServerSizes(self.records)
 
-    def cycle(self, now: float) -> None:
-        self.sizes.cycle(self.jobs, {}, now)
+    def cycle(self, now: float, pools: Mapping[str, Pool] = MappingProxyType({})) -> None:
+        self.sizes.cycle(self.jobs, pools, now)
         running = self.sizes._running
         eventually(lambda: running is None or running.done())
 
@@ -185,3 +190,29 @@ def test_what_is_read_of_a_server_is_remembered_where_it_runs() -> None:
     assert sizing is not None and sizing.peak is None, "a minute is too short"
     assert operator.feed.seen(replace(job, spec=SPEC)).sizing is None, "it has no target"
     operator.feed.close()
+
+
+def test_what_is_timed_elsewhere_is_replayed_as_more_of_it_is() -> None:
+    """As in a trial, though the server has been there before."""
+    job = targeted()
+    fleet, pools = Fleet(job), {"a100": A100, "a10g": A10G}
+
+    def there() -> PlaceSize:
+        for second in range(4):
+            fleet.cycle(NOW + second, pools)
+        sizing = fleet.sized(job)
+        found = None if sizing is None else sizing.at("a10g")
+        assert found is not None
+        return found
+
+    assert not there().measured
+    record, ref = fleet.records.of(job.key), job.state.revision
+    assert record is not None and ref is not None
+    place = f"a10g/{ref.placement.chips_per_replica}"
+    record.loads.extend(batches(1.0, 2000.0), place, "hash")
+    first = there()
+    assert first.measured and first.seen == 1.0
+    for load in (1.0, 2.0, 4.0) * 4:
+        record.loads.extend(batches(load, 2000.0), place, "hash")
+    assert there().seen == 4.0
+    fleet.sizes.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,11 @@ from rightpool.api.choices import TrialVolumes
 from rightpool.api.placement import Placement
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.trial_run import TrialRun
+from rightpool.workloads.injection import Injection, inject
+from rightpool.workloads.load import add_load
+from rightpool.workloads.template import InvalidTemplate
 from rightpool.workloads.trial import trial_spec, trial_template
+from rightpool_profiler.warm_up import WarmUpSettings
 
 VOLUMES = [
     {"name": "checkpoints", "persistentVolumeClaim": {"claimName": "runs"}},
@@ -104,3 +109,40 @@ def test_it_runs_what_is_written_for_the_chips_there() -> None:
     made = found["workload"]["job"]["template"]
     assert made["spec"]["containers"][0]["image"] == "trainer:tpu"
     assert "variants" not in found["placement"]
+
+
+def server_spec() -> ProfiledJobSpec:
+    probe = {"tcpSocket": {"port": 8000}}
+    template = {
+        "metadata": {"labels": {"app": "ranker"}, "annotations": {"team": "shop"}},
+        "spec": {"restartPolicy": "Always", "containers": [{"name": "server", "readinessProbe": probe}]},
+    }
+    sample = {"path": "/infer", "requests": 50, "bodyFrom": {"configMapKeyRef": {"name": "samples", "key": "one"}}}
+    server = {"port": 8000, "metrics": {"port": 8002}, "warmUp": sample, "template": template}
+    return ProfiledJobSpec.model_validate(
+        {"workload": {"server": server}, "trial": {}, "profiling": {"interval": "5s"}, "targets": {}}
+    )
+
+
+def test_a_servers_is_a_job_that_no_service_finds_and_whose_profiler_sends_it_the_sample() -> None:
+    asked = server_spec()
+    found = ProfiledJobSpec.model_validate(trial_spec(asked, TrialRun(1, Placement("a10g", 1, 1), 0.0, 60.0, load=12)))
+    job = found.workload.job
+    assert job is not None and job.replicas == 1 and found.workload.server is None
+    assert "labels" not in job.template["metadata"] and job.template["metadata"]["annotations"]["team"] == "shop"
+    assert job.template["spec"]["restartPolicy"] == "Never"
+    assert job.template["spec"]["containers"][0]["ports"] == [{"name": "metrics", "containerPort": 8002}]
+    template = inject(job.template, None, Injection("profiler:1", "", 5.0, "Off", "None", "SIGUSR1"), 1)
+    add_load(template)
+    sidecar = template["spec"]["initContainers"][0]
+    env = {one["name"]: one["value"] for one in sidecar["env"]}
+    assert json.loads(env["RIGHTPOOL_LOAD"]) == {"at_once": 12, "seconds": 60.0}
+    sent = WarmUpSettings.read(env["RIGHTPOOL_WARM_UP"])
+    assert (sent.port, sent.method, sent.path, sent.requests) == (8000, "POST", "/infer", 50)
+    assert sidecar["readinessProbe"], "its pod is ready once it is warm"
+    assert template["spec"]["volumes"][-1]["configMap"]["name"] == "samples"
+
+
+def test_whoever_writes_the_annotation_gets_no_requests_by_what_is_none() -> None:
+    with pytest.raises(InvalidTemplate, match=r"rightpool\.dev/load is the operator's"):
+        add_load({"metadata": {"annotations": {"rightpool.dev/load": "{}"}}, "spec": {}})

@@ -35,6 +35,7 @@ from rightpool.reporting.candidate_texts import verdict_text
 _ORIGINS: Final = {
     Origin.MEASURED_NOW: "measured",
     Origin.MEASURED_BEFORE: "measured before",
+    Origin.MEASURED_IN_TRIAL: "measured in a trial",
     Origin.PREDICTED: "predicted",
 }
 _IMAGES: Final = frozenset({RejectionReason.VENDOR_NOT_DECLARED, RejectionReason.VARIANT_REFUSED})

@@ -22,9 +22,9 @@ from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.offers.assessment import Assessment
 from rightpool.planning.offers.decision import MIGRATING_ACTIONS
-from rightpool.planning.offers.evaluated import MeasuredJob
-from rightpool.planning.offers.trial import TrialOffer, trial_offers
-from rightpool.planning.offers.trial_asked import answers
+from rightpool.planning.offers.evaluated import Evaluated
+from rightpool.planning.offers.trial import TrialOffer
+from rightpool.planning.offers.trial_asked import answers, paying
 from rightpool.planning.offers.trial_asked_texts import beyond_dollars_of_all, no_chips
 from rightpool.planning.offers.trial_consent import NO_TRIAL, Trying, affordable, chip_cost, trial_seconds
 
@@ -52,7 +52,7 @@ class Trials:
 
     begin: Mapping[JobKey, TrialOffer]
     """At most one a job."""
-    offered: Mapping[JobKey, tuple[MeasuredJob, Sequence[TrialOffer]]] = field(repr=False)
+    offered: Mapping[JobKey, tuple[Evaluated, Sequence[TrialOffer]]] = field(repr=False)
     """All that pay, by job, with what they were taken from: good for as long as that."""
     ends: frozenset[JobKey] = frozenset()
     """Jobs whose trials end, since somebody waits for their chips."""
@@ -95,13 +95,13 @@ def trials(
     requests: what users ask for, which comes first and takes any free chips; left: dollars
     that those that begin may cost."""
     known = {} if previous is None else previous.offered
-    offered: dict[JobKey, tuple[MeasuredJob, Sequence[TrialOffer]]] = {}
+    offered: dict[JobKey, tuple[Evaluated, Sequence[TrialOffer]]] = {}
     for key, seconds in longest.items():
         evaluated = assessments[key].evaluated if key in assessments else None
-        if isinstance(evaluated, MeasuredJob):
+        if evaluated is not None:
             before = known.get(key)
             same = before is not None and before[0] is evaluated
-            offered[key] = before if before is not None and same else (evaluated, trial_offers(evaluated, seconds))
+            offered[key] = before if before is not None and same else (evaluated, paying(evaluated, seconds))
     asked: dict[JobKey, Sequence[TrialOffer]] = {}
     refused: dict[JobKey, str] = {}
     for key, request in requests.items():

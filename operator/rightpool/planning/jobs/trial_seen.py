@@ -20,6 +20,8 @@ class TrialSeen(NamedTuple):
     """What is counted."""
     ended: str | None = None
     """Why it does not run any more, or can't; None where it can."""
+    against: float | None = None
+    """The rate where the job runs that compares with it; None for the job's pace."""
     taken: bool = False
     """Whether somebody else's ProfiledJob has its name, so that it can't be made."""
 

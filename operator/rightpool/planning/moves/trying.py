@@ -36,6 +36,7 @@ def with_trial(job: Job, trying: Trying, policy: PlacementPolicySpec, now: float
         if asked is not None:
             job = job.with_state(replace(job.state, trial_answer=TrialAnswer(asked.id, now, number)))
         run = TrialRun(number, offer.placement, now, offer.measured, offer.cost_per_hour, offer.vendor, offer.chip)
+        run = replace(run, load=offer.load)
         return job.with_state(replace(job.state, trial=run, trials=number))
     if job.spec.trial is None or trying.breaks_off or not undisturbed(job) or _edited(job):
         return without_trial(job, now)
@@ -48,7 +49,8 @@ def with_trial(job: Job, trying: Trying, policy: PlacementPolicySpec, now: float
         return job
     rates, why = over
     here = None if job.state.revision is None else job.state.revision.chip
-    found = tried_there(job, run.placement, rates, run.measures, (here, run.chip), now)
+    against = None if seen is None else seen.against
+    found = tried_there(job, run.placement, rates, run.measures, (here, run.chip), now, against)
     if found is None:
         return without_trial(job, now)
     found = replace(found, cost=run.spent(now), why=brief(why, MAX_WHY))

@@ -16,6 +16,7 @@ from rightpool.planning.jobs.tenant import tenant_of
 from rightpool.planning.offers.candidate import Candidate
 from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.evaluation import Evaluation
+from rightpool.planning.offers.experience import known_by_trial
 from rightpool.planning.offers.flops import PeakExceeded, flops_utilization, peak_exceeded
 from rightpool.planning.offers.gates import GATES
 from rightpool.planning.offers.intent import Intent
@@ -29,7 +30,7 @@ from rightpool.planning.offers.targets.target import JobTarget
 from rightpool.planning.work.outlook import Outlook, interruption_seconds
 from rightpool.prediction.columns import floats
 from rightpool.prediction.cost import cost_per_million
-from rightpool.prediction.predictor import ORIGINS
+from rightpool.prediction.predictor import ORIGINS, Origin
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,6 +197,9 @@ class MeasuredJob(Evaluated):
         useful, demand = self.useful(placement), float(offers.numbers.demand[self.number])
         cost = None if rate is None or price is None else cost_per_million(rate.at_most(demand), price / useful)
         vendor, home = self.vendors(placement)
+        origin = ORIGINS[0 if asked < 0 else int(prediction.origin[asked])]
+        if origin is Origin.MEASURED_BEFORE and known_by_trial(self.job, placement.pool):
+            origin = Origin.MEASURED_IN_TRIAL
         return Candidate(
             placement=placement,
             throughput=rate,
@@ -210,7 +214,7 @@ class MeasuredJob(Evaluated):
             saving=_known(offers.saving[entry]) if compares else None,
             probability=_known(offers.probability[entry]),
             rejection=self._rejection(offers, entry, here=here),
-            origin=ORIGINS[0 if asked < 0 else int(prediction.origin[asked])],
+            origin=origin,
             unit=unit,
             vendor=vendor,
             chip=self.chip(placement),

@@ -12,6 +12,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.ledger import LedgerEntry, Outcome
 from rightpool.api.migration import Phase
 from rightpool.api.placement import CapacityType, Placement
+from rightpool.api.tried import Tried
 from rightpool.api.units import DAY, HOUR
 from rightpool.hardware.accelerator import Accelerator
 from rightpool.hardware.pool import Pool
@@ -118,6 +119,15 @@ def measured_before(job: Job, now: float, pools: Mapping[str, Pool]) -> dict[Pla
     return found
 
 
+def known_by_trial(job: Job, pool: str) -> bool:
+    """Whether what the job's program did in a pool was seen in a trial, the last time."""
+    tried = max((one.at for one in job.state.tried if one.there.pool == pool and _tells(job, one)), default=None)
+    if tried is None:
+        return False
+    was_there = (entry for entry in job.state.history if pool in (entry.source.pool, entry.target.pool))
+    return not any(entry.realised_throughput and entry.finished_at > tried for entry in was_there)
+
+
 class _Compared(NamedTuple):
     source: tuple[Placement, bool]
     target: tuple[Placement, bool]
@@ -146,13 +156,18 @@ def _trials(job: Job, pools: Mapping[str, Pool]) -> Iterator[_Compared]:
     """What trials of the same program have compared, where it ran in them; the newest first."""
     for tried in reversed(job.state.tried):
         one, other = (tried.here, tried.here_chip), (tried.there, tried.there_chip)
-        if tried.ratio is None or tried.workload_hash != job.workload_hash:
+        if tried.ratio is None or not _tells(job, tried):
             continue
         if not job.spec.compares(unit_of(job), tried.here.chips, tried.there.chips):
             continue
         if not (_renewed(pools, *one) or _renewed(pools, *other)):
             places = (_bought_anyhow(tried.here), False), (_bought_anyhow(tried.there), False)
             yield _Compared(*places, math.log(tried.ratio), tried.doubt, tried.at)
+
+
+def _tells(job: Job, tried: Tried) -> bool:
+    """Whether it has measured this program."""
+    return tried.ratio is not None and tried.workload_hash == job.workload_hash
 
 
 def _same_program(entry: LedgerEntry) -> bool:

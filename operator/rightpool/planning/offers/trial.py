@@ -57,6 +57,8 @@ class TrialOffer(NamedTuple):
     """Whose variant of the program runs there; None where none does."""
     chip: str | None = None
     """Key of these chips in the catalog."""
+    load: int = 0
+    """Requests at once, at most, that a server gets there; 0 of what answers none."""
 
     @property
     def gain(self) -> float:
@@ -88,12 +90,40 @@ class Stakes(NamedTuple):
         return found
 
 
+class Deciding(NamedTuple):
+    """What is decided without a trial, and what it takes to decide otherwise after it."""
+
+    savings: float
+    """Share that a move must save at least."""
+    now: float
+    """Dollars that the move brings which would be made now; 0 where none would."""
+    other: float
+    """Dollars that the best move elsewhere brings."""
+
+    def worth(self, stakes: Stakes, mean: float, sd: float, noise: float) -> float:
+        """Dollars, expected, that deciding after a trial gains. mean, sd: as of `Stakes.move`; noise: standard
+        deviation of the log of what the trial shows, around what is so."""
+        left = remaining(sd, noise)
+        shown = mean + math.sqrt(max(sd**2 - left**2, 0.0)) * _Z
+        gain = stakes.move(shown, left)
+        saved: Floats = -np.expm1(shown)
+        sure = cumulative_normal(-shown / left) >= MIN_PROBABILITY if left > 0.0 else shown < 0.0
+        acts = (saved >= self.savings) & sure & (stakes.work * saved > stakes.restart)
+        # What is wanted elsewhere is given up only for what brings more.
+        return float(_LIKELY @ np.where(acts, np.maximum(gain, self.other), self.other)) - self.now
+
+
+def remaining(sd: float, noise: float) -> float:
+    """Standard deviation of a log that a trial leaves."""
+    return sd * noise / math.hypot(sd, noise) if sd > 0.0 else 0.0
+
+
 def trial_offers(evaluated: MeasuredJob, longest: float) -> list[TrialOffer]:
     """Trials of a job that pay, the best first. longest: seconds that may be measured."""
     job, offers = evaluated.job, evaluated.offers
     if evaluated.intent is not Intent.SAVE or job.state.migration is not None or throttled_now(job):
         return []
-    failed = {tried.there for tried in job.state.tried if _failed(job, tried)}
+    failed = failed_there(job)
     wanted = {entry: float(_moved(evaluated, entry)) for entry in evaluated.wanted}
     found = []
     for entry in evaluated.entries:
@@ -123,13 +153,20 @@ def asked_offers(evaluated: MeasuredJob, pool: str | None, seconds: float) -> li
 
 
 def tried_there(
-    job: Job, there: Placement, rates: Sequence[float], seconds: float, chips: tuple[str | None, str | None], now: float
+    job: Job,
+    there: Placement,
+    rates: Sequence[float],
+    seconds: float,
+    chips: tuple[str | None, str | None],
+    now: float,
+    against: float | None = None,
 ) -> Tried | None:
     """What a trial that is over has measured; None where the job itself has no rate to compare with any more: nothing
     was measured, or a fault throttles its chips. rates: units of work a second from its first step on, readings that
-    are equally far apart; seconds: over which they are; chips: keys of those here and there."""
-    revision, rate = job.state.revision, pace_of(job)[0]
-    if revision is None or not rate > 0.0 or throttled_now(job):
+    are equally far apart; seconds: over which they are; chips: keys of those here and there; against: the rate here,
+    where the job's pace does not compare."""
+    revision, rate = job.state.revision, pace_of(job)[0] if against is None else against
+    if revision is None or throttled_now(job) or (rates and not rate > 0.0):
         return None
     mean = sum(rates) / len(rates) if rates else 0.0
     ratio = mean / rate if mean > 0.0 else None
@@ -137,9 +174,9 @@ def tried_there(
     return Tried(revision.placement, there, ratio, doubt, now, job.workload_hash, *chips)
 
 
-def _failed(job: Job, tried: Tried) -> bool:
-    """Whether this program can't run there. It is not tried again until it is another one."""
-    return tried.ratio is None and tried.workload_hash == job.workload_hash
+def failed_there(job: Job) -> set[Placement]:
+    """Where this program can't run. It is not tried there again until it is another one."""
+    return {one.there for one in job.state.tried if one.ratio is None and one.workload_hash == job.workload_hash}
 
 
 def _doubt(job: Job, windows: float) -> float:
@@ -203,15 +240,8 @@ def _of_length(evaluated: MeasuredJob, entry: int, wanted: dict[int, float], mea
     first = next(iter(wanted), None)
     waits = 0.0 if first is None else max(evaluated.saving(first), 0.0) * hour * seconds / HOUR
     stakes, mean, sd = _stakes(evaluated, entry), _log(evaluated, entry), evaluated.doubt(entry)
-    noise = _doubt(job, measured / window)
-    left = sd * noise / math.hypot(sd, noise) if sd > 0.0 else 0.0
-    shown = mean + math.sqrt(max(sd**2 - left**2, 0.0)) * _Z
-    gain = stakes.move(shown, left)
-    saved: Floats = -np.expm1(shown)
-    sure = cumulative_normal(-shown / left) >= MIN_PROBABILITY if left > 0.0 else shown < 0.0
-    acts = (saved >= float(numbers.savings[number])) & sure & (stakes.work * saved > stakes.restart)
-    # What is wanted elsewhere is given up only for what brings more.
-    after = float(_LIKELY @ np.where(acts, np.maximum(gain, other), other))
+    deciding = Deciding(float(numbers.savings[number]), now, other)
+    worth = deciding.worth(stakes, mean, sd, _doubt(job, measured / window))
     cost = (evaluated.price(place) or 0.0) * seconds / HOUR + waits
     there = evaluated.candidate(entry)
-    return TrialOffer(place, measured, seconds, cost, after - now, there.cost_per_hour, there.vendor, there.chip)
+    return TrialOffer(place, measured, seconds, cost, worth, there.cost_per_hour, there.vendor, there.chip)

@@ -12,6 +12,10 @@ MALFORMED: Final = f"the value of {ANNOTATION_TRIAL} is not ID, ID:POOL, ID::SEC
 NOT_ALLOWED: Final = "nothing lets the program be tried: set spec.trial"
 NOT_RUNNING: Final = "the job does not run, or is moved: ask again when it runs"
 NOT_MEASURED: Final = "the job was not measured yet: ask again when its condition Profiled is True"
+NOT_RECORDED: Final = (
+    "its requests and batches are not known yet: ask again when status.server says how many are needed"
+)
+NO_SAMPLE: Final = "a trial sends the server sample requests, and none is given: set workload.server.warmUp"
 
 
 def too_long(seconds: float, longest: float) -> str:

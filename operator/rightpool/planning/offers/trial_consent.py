@@ -26,7 +26,8 @@ NO_TRIAL: Final = Trying()
 def trial_seconds(job: Job) -> float | None:
     """Seconds that a trial of this job may measure; None where none may begin now."""
     allowed, state = job.spec.trial, job.state
-    if allowed is None or state.trial is not None or job.observed.trial is not None or not undisturbed(job):
+    under_way = state.trial is not None or job.observed.trial is not None
+    if allowed is None or under_way or not undisturbed(job) or not sampled(job):
         return None
     return allowed.duration.total_seconds()
 
@@ -46,3 +47,9 @@ def chip_cost(offer: TrialOffer) -> float:
 def undisturbed(job: Job) -> bool:
     """Whether it runs, and nothing is done to it, so that its rate is what a trial compares with."""
     return job.state.revision is not None and job.state.migration is None and not job.stops
+
+
+def sampled(job: Job) -> bool:
+    """Whether there is something to send it, of a server, which does nothing without requests."""
+    server = job.spec.workload.server
+    return server is None or (server.warm_up is not None and server.metrics is not None)

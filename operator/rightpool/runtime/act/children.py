@@ -18,6 +18,7 @@ from rightpool.workloads.admitted import pod_additions
 from rightpool.workloads.injection import PROFILER_UID, Injection
 from rightpool.workloads.kinds.kind import Kind
 from rightpool.workloads.kinds.registry import kind_of, pod_sets_of
+from rightpool.workloads.load import add_load
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import scaled_of
@@ -58,9 +59,12 @@ class Children:
         """Build a Revision's child. original: what its companion is made of, of a kind that has them. Raises
         workloads.template.InvalidTemplate for an unusable template."""
         kind, chosen = _program(job, ref, original)
-        return kind.build(
+        body = kind.build(
             _owner(job), chosen, job.spec.queue_name, ref, pool, self._injection(job, ref.revision), suspend
         )
+        if job.on_trial and chosen is job.spec.workload.job:
+            add_load(body["spec"]["template"])
+        return body
 
     def companion(
         self, job: Job, ref: Revision, pool: Pool, original: Mapping[str, Any] | None

@@ -21,11 +21,13 @@ from rightpool.planning.jobs.sizing import Sizing
 from rightpool.planning.jobs.time_limits import sized_limits, time_limits
 from rightpool.profiles.answers import LONGEST_SECONDS, Answers, answers_of
 from rightpool.profiles.demand import DAY, DAYS, SLOT
+from rightpool.profiles.loads import Loads
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import ServedWindow, Sides
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.facts import PodFacts
 from rightpool.runtime.observe.server_sizes import ServerSizes, place_of
+from rightpool.runtime.observe.server_trials import ServerTrials, TrialAnswers, TrialTarget, trial_target
 from rightpool.telemetry.server_pages import PageFailure, PastDemand, ServerReader, ServerReading, ServerTarget
 from rightpool.telemetry.sources.servers.dialect import ServerDialect
 from rightpool.telemetry.sources.servers.dialects import dialect_of
@@ -33,7 +35,8 @@ from rightpool.telemetry.sources.servers.dialects import dialect_of
 READ_SECONDS: Final = 15.0
 """Between two readings: a count of the record."""
 SHARED_READ_SECONDS: Final = 5.0
-"""The same while a move shares requests: what is wrong with the new side goes on until it is seen."""
+"""The same while a move shares requests, whose new side may do wrong until it is seen, or while one is tried, which is
+short."""
 ALONE_SECONDS: Final = 60.0
 """For so long a new side that has just got all requests is read as often: they may be twice as many as before."""
 _AWAITED: Final = 1.0  # seconds, for a reading of these: else it is a cycle late
@@ -67,6 +70,8 @@ class ServerSeen(NamedTuple):
     """What its record says of its size."""
     sides: tuple[Sides, ...] = ()
     """What both sides of its move have answered."""
+    trial: TrialAnswers | None = None
+    """What its trial shows; None where none is under way, or it has not answered yet."""
 
 
 NO_SERVER: Final = ServerSeen(None, None)
@@ -84,6 +89,7 @@ class ServerFeed:
         self._reader = reader
         self._records = records
         self._sizes = ServerSizes(records)
+        self._trials = ServerTrials()
         self._reading: Future[tuple[ServerReading, Mapping[JobKey, PastDemand]]] | None = None
         self._read_at = -math.inf
         self._asked: list[_Asked] = []
@@ -92,7 +98,7 @@ class ServerFeed:
         self._recent: dict[RevisionKey, deque[ServedWindow]] = {}
         self._last: dict[JobKey, _LastAnswers] = {}
         self._sides: dict[JobKey, tuple[Sides, ...]] = {}
-        self._shares = False  # requests of a server
+        self._hurries = False  # whether requests of a server are shared, or one is tried
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="servers")
 
     def close(self) -> None:
@@ -105,6 +111,7 @@ class ServerFeed:
         """This process does not lead: another one records."""
         self._records.follow()
         self._sizes.follow()
+        self._trials.follow()
         self._whole.clear()
         self._asked.clear()
         self._recent.clear()
@@ -113,7 +120,7 @@ class ServerFeed:
 
     def seen(self, job: Job) -> ServerSeen:
         """What is known of a server, each the very object of before while it is the same."""
-        return ServerSeen(self.answers(job), self._sizes.of(job), self._sides.get(job.key, ()))
+        return ServerSeen(self.answers(job), self._sizes.of(job), self._sides.get(job.key, ()), self._trials.of(job))
 
     def answers(self, job: Job) -> Answers | None:
         """What a server answers now, the very object of before while it is the same; None where that is unknown."""
@@ -123,15 +130,18 @@ class ServerFeed:
     @property
     def pace(self) -> float:
         """Seconds after which the next cycle is wanted."""
-        return SHARED_READ_SECONDS if self._shares else math.inf
+        return SHARED_READ_SECONDS if self._hurries else math.inf
 
     def cycle(self, jobs: Iterable[Job], pools: Mapping[str, Pool], now: float) -> None:
         """Take what a finished read has brought, and start the next one."""
-        servers = {job.key: job for job in jobs if job.spec.workload.server is not None}
+        known_jobs = {job.key: job for job in jobs}
+        servers = {key: job for key, job in known_jobs.items() if job.spec.workload.server is not None}
+        tried = [one for job in servers.values() if (one := trial_target(job, known_jobs)) is not None]
+        trials = {one.revision: one for one in tried}
         self._whole &= servers.keys()
-        self._shares = any(_just_loaded(job, now) for job in servers.values())
-        if self._shares:
-            self._start(servers, now)
+        self._hurries = bool(trials) or any(_just_loaded(job, now) for job in servers.values())
+        if self._hurries:
+            self._start(servers, trials, now)
             wait([] if self._reading is None else [self._reading], _AWAITED)
         reading = self._collect()
         self._take_answers(reading, servers, now)
@@ -139,22 +149,24 @@ class ServerFeed:
         self._take_sides(servers, reading.windows)
         self._records.cycle(servers.keys(), _demanded(servers, known), now)
         self._remember_loads(servers, known)
+        self._trials.take(trials, reading.windows, self._loads)
         targeted = {key: job for key, job in servers.items() if sized_limits(job.spec.targets)}
         self._sizes.cycle(targeted, pools, now)
-        self._ask_past(reading.dialects, now)
-        self._start(servers, now)
+        self._ask_past({key: of for key, of in reading.dialects.items() if JobKey(*key[:2]) in servers}, now)
+        self._start(servers, trials, now)
 
-    def _start(self, servers: Mapping[JobKey, Job], now: float) -> None:
+    def _loads(self, key: JobKey) -> Loads | None:
+        record = self._records.of(key)
+        return None if record is None else record.loads
+
+    def _start(self, servers: Mapping[JobKey, Job], trials: Mapping[RevisionKey, TrialTarget], now: float) -> None:
         """The next reading, where one is due."""
-        seconds = SHARED_READ_SECONDS if self._shares else READ_SECONDS
+        seconds = SHARED_READ_SECONDS if self._hurries else READ_SECONDS
         if self._reading is not None or now - self._read_at < _EARLY * seconds:
             return
-        targets = [
-            target
-            for job in servers.values()
-            for number in _read_numbers(job)
-            if (target := self._target(job, number)) is not None
-        ]
+        asked_of = [(job, RevisionKey(*job.key, number)) for job in servers.values() for number in _read_numbers(job)]
+        asked_of += [(trial.job, revision) for revision, trial in trials.items()]
+        targets = [target for job, key in asked_of if (target := self._target(job, key)) is not None]
         if targets:
             self._read_at = now
             asked, self._asked = self._asked[:_PASTS_AT_ONCE], self._asked[_PASTS_AT_ONCE:]
@@ -253,20 +265,20 @@ class ServerFeed:
             kept[key] = before if new is None and old is None else (*before, Sides(new, old))
         self._sides = kept
 
-    def _target(self, job: Job, number: int) -> ServerTarget | None:
-        """What is to be read of a Revision of a server; None where it has no page, or no pod that takes requests."""
+    def _target(self, job: Job, key: RevisionKey) -> ServerTarget | None:
+        """What is to be read of a Revision of a server, or of its trial; None where it has no page, or no pod that can
+        answer."""
         server = job.spec.workload.server
         if server is None or server.metrics is None:
             return None
         addresses = tuple(
             (pod.name, pod.ip)
-            for pod in self._pods(job.key, number)
+            for pod in self._pods(JobKey(key.namespace, key.job), key.revision)
             if pod.ip and pod.ready and not (pod.done or pod.deleting)
         )
         if not addresses:
             return None
         metrics = server.metrics
-        key = RevisionKey(job.key.namespace, job.key.name, number)
         return ServerTarget(key, addresses, metrics.port, metrics.path, dialect_of(metrics), READ_SECONDS)
 
 

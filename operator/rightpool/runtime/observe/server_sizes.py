@@ -49,8 +49,8 @@ class _Known(NamedTuple):
     """Unix seconds."""
     pools: tuple[PoolChip, ...]
     """For which."""
-    timed: frozenset[str]
-    """Pools in which its batches had been timed then."""
+    timed: frozenset[tuple[str, int]]
+    """What had been timed elsewhere then."""
     seen: frozenset[tuple[str, int]]
     """What had been timed when it was looked at."""
 
@@ -76,9 +76,9 @@ class _Due(NamedTuple):
     before: _Known | None
 
     @property
-    def timed(self) -> frozenset[str]:
-        """Pools in which its batches were timed."""
-        return frozenset(self.points)
+    def timed(self) -> frozenset[tuple[str, int]]:
+        """What was timed elsewhere by then."""
+        return frozenset(one for one in self.seen if one[0] != self.place)
 
 
 class ServerSizes:

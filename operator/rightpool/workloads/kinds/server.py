@@ -18,16 +18,14 @@ from rightpool.workloads.front import SERVES, build_front
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.kind import ChildState, Kind, condition_of
 from rightpool.workloads.metadata import child_metadata, controller_reference
+from rightpool.workloads.metrics_port import name_metrics_port
 from rightpool.workloads.names import LABEL_OWNER
 from rightpool.workloads.owner import Owner
 from rightpool.workloads.pod_set import PodSet
 from rightpool.workloads.pods import pod_templates
 from rightpool.workloads.template import (
-    InvalidTemplate,
-    chip_container_of,
     containers_of,
     mapping_in,
-    objects_in,
     pod_spec,
 )
 from rightpool.workloads.warm_up import add_warm_up
@@ -38,7 +36,6 @@ _SET: Final = "server"
 _HASH: Final = (
     "pod-template-hash"  # which the Deployment's controller gives to pods, and to the name of their ReplicaSet
 )
-_METRICS: Final = "metrics"  # the name of the port whose page is read
 
 
 class ServerKind(Kind[ServerWorkload]):
@@ -78,9 +75,10 @@ class ServerKind(Kind[ServerWorkload]):
         """The manifest of a new Deployment."""
         (template,) = pod_templates(owner, self.pod_sets(workload), ref, pool, injection, None, None).values()
         _drains(template, workload)
-        add_warm_up(template, workload)
+        if workload.warm_up is not None:
+            add_warm_up(template, workload.port, workload.warm_up)
         if workload.metrics is not None:
-            _tells(template, workload.chip_container, workload.metrics.port)
+            name_metrics_port(template, workload.chip_container, workload.metrics.port)
         metadata = child_metadata(template, owner, ref, queue_name)
         member = f"{owner.uid}.r{ref.revision}"
         template["metadata"]["labels"] |= {LABEL_OWNER: member, **SERVES}
@@ -156,17 +154,3 @@ def _drains(template: dict[str, Any], workload: ServerWorkload) -> None:
     for container in containers_of(template):
         lifecycle = mapping_in(container, "lifecycle", f"container {container['name']}")
         lifecycle.setdefault("preStop", {"sleep": {"seconds": quiet}})
-
-
-def _tells(template: dict[str, Any], chip_container: str | None, port: int) -> None:
-    """The port of its metrics has a name, by which it is found to be read: by Prometheus and by the chart's
-    NetworkPolicy."""
-    ports = [objects_in(one, "ports", f"container {one['name']}", name="") for one in containers_of(template)]
-    named = [one for own in ports for one in own if one.get("name") == _METRICS]
-    if any(one.get("containerPort") != port for one in named):
-        raise InvalidTemplate(
-            f"its port {_METRICS} must be {port}, as workload.server.metrics.port says: correct one, or rename the port"
-        )
-    if named:
-        return
-    chip_container_of(template, chip_container)["ports"].append({"name": _METRICS, "containerPort": port})

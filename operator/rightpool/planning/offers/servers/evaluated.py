@@ -24,7 +24,7 @@ from rightpool.planning.offers.decision import Decision
 from rightpool.planning.offers.enumerate import options
 from rightpool.planning.offers.evaluated import Evaluated
 from rightpool.planning.offers.evidence import Bill
-from rightpool.planning.offers.experience import waiting_for
+from rightpool.planning.offers.experience import known_by_trial, waiting_for
 from rightpool.planning.offers.gates import avoided
 from rightpool.planning.offers.intent import Intent
 from rightpool.planning.offers.offers import Offers
@@ -55,7 +55,8 @@ from rightpool.prediction.precision import lacks
 from rightpool.prediction.predictor import Origin
 from rightpool.profiles.sample import Field
 
-_SURE: Final = 1.2816  # standard deviations that 90% of a normal distribution are below
+SURE: Final = 1.2816
+"""Standard deviations that 90% of a normal distribution are below."""
 
 
 class Side(NamedTuple):
@@ -195,7 +196,7 @@ def _against(side: Side, here: Side) -> Side:
     if math.isnan(side.cost) or math.isnan(here.cost) or side.size is None or not side.cost > 0.0:
         return side
     apart = math.log(here.cost / side.cost) if here.cost > 0.0 else -math.inf
-    return side._replace(probability=normal_cdf(apart / max(side.size.doubt, 1e-6) + _SURE))
+    return side._replace(probability=normal_cdf(apart / max(side.size.doubt, 1e-6) + SURE))
 
 
 def _saving(side: Side, here: Side) -> float:
@@ -285,16 +286,18 @@ class SizedServer(Evaluated):
             score=cost,
             saving=saving,
             probability=None if stays else side.probability,
-            origin=_origin(size, stays),
+            origin=_origin(self.job, size, stays),
             unit=unit_of(self.job),
             size=size,
         )
 
 
-def _origin(size: PlaceSize, stays: bool) -> Origin:
+def _origin(job: Job, size: PlaceSize, stays: bool) -> Origin:
     if stays:
         return Origin.MEASURED_NOW
-    return Origin.MEASURED_BEFORE if size.measured else Origin.PREDICTED
+    if not size.measured:
+        return Origin.PREDICTED
+    return Origin.MEASURED_IN_TRIAL if known_by_trial(job, size.pool) else Origin.MEASURED_BEFORE
 
 
 def _compares(rejection: Rejection) -> bool:
