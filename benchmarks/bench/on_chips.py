@@ -138,7 +138,7 @@ JAX_ON_CHIPS: Final = History(
             "working on the chip",
         ),
         Commit("Say what is trained", "train.py", "import jax\n", '"""A small net."""\n\nimport jax\n'),
-        Commit("Train in single precision", "train.py", "TYPE = jnp.bfloat16", "TYPE = jnp.float32", WORSE, "fp32"),
+        Commit("Train in single precision", "train.py", "TYPE = jnp.bfloat16", "TYPE = jnp.float32", WORSE, "tf32"),
     ),
     ("train.py",),
 )

@@ -3,10 +3,8 @@
 Unlike a place that is looked at again with every window, these are judged once, and by what was measured alone: nothing
 was promised, and no money goes back and forth. How sure a mean is, is told by how repeats of its run differ, else by
 parts of it (batch means: Law and Kelton, "Simulation modeling and analysis"): a few long ones, since windows side by
-side are alike. For how long they are, a few windows hardly tell: so they are no surer than for noise that may last for
-any of `step_change.LASTING`, by how likely each makes them, of which nothing goes over from one run to the other. A few
-repeats that happen to agree do not say that the program has no noise: they are taken to differ by USUAL_SD at least, as
-in `verdict.tolerance`, and by what such windows of a job were seen to differ for longer.
+side are alike. A few repeats that happen to agree do not say that the program has no noise: they are taken to differ by
+USUAL_SD at least, as in `verdict.tolerance`, and by what such windows of a job were seen to differ for longer.
 """
 
 from __future__ import annotations
@@ -25,11 +23,10 @@ from rightpool.profiles.steadiness import PRIOR_FREEDOM, doubt_of_ratio, quantil
 
 USUAL_SD: Final = 0.02
 """By how much a run is usually off: standard deviation of the logarithm of its rate. On two busy cores it was 0.03 (12
-pairs of equal runs), on a GPU of its own less than 0.01."""
+pairs of equal runs), on two GPUs beside busy cores 0.04, on a GPU of its own less than 0.01."""
 _PARTS: Final = 5
 _FEWEST_REPEATS: Final = 3  # two say too little of how they differ
 _LEAST_SD: Final = 1e-6  # windows that are all alike
-_FAR_APART: Final = 1e6  # windows between two runs of which no noise lasts so long
 
 
 class Repeats(NamedTuple):
@@ -57,7 +54,8 @@ def difference_of_runs(before: RateSeries, after: RateSeries, repeats: Repeats =
     sd, freedom = max(usual, _seen(before, after))
     found = replace(found, usual_sd=sd, usual_freedom=freedom)
     if min(counts) < _FEWEST_REPEATS or min(*repeats.before, *repeats.after) <= 0.0:
-        sd, freedom = _doubt_of_windows(before.rates, after.rates)
+        parts = [_doubt_of_mean(one.rates) for one in (before, after)]
+        sd, freedom = math.hypot(*(one for one, _ in parts)), math.fsum(freedom for _, freedom in parts)
         return replace(found, sd=max(sd, _LEAST_SD), freedom=freedom)
     early, late = ([math.log(rate) for rate in rates] for rates in (repeats.before, repeats.after))
     found = replace(found, measured=statistics.fmean(early) - statistics.fmean(late))
@@ -83,17 +81,6 @@ def _doubt_of_repeats(logs: Sequence[float]) -> float:
     return statistics.stdev(logs) / math.sqrt(len(logs))
 
 
-def _doubt_of_windows(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """Standard deviation of the logarithm of the ratio of their means, and its degrees of freedom."""
-    # Commands that read accounts do without NumPy.
-    from rightpool.profiles.step_change import step_change
-
-    parts = [_doubt_of_mean(rates) for rates in (before, after)]
-    sd, freedom = math.hypot(*(one for one, _ in parts)), math.fsum(freedom for _, freedom in parts)
-    lasting = step_change(before, after, _FAR_APART)
-    return (sd, freedom) if lasting is None or lasting.sd < sd else (lasting.sd, lasting.freedom)
-
-
 def _doubt_of_mean(rates: Sequence[float]) -> tuple[float, float]:
     """Standard deviation of the mean, as a share of it, and its degrees of freedom."""
     parts = min(_PARTS, len(rates))
@@ -115,9 +102,9 @@ def faster(difference: Difference) -> Verdict | None:
 
 
 def slower(difference: Difference) -> Verdict | None:
-    """Surely, and by more than is tolerated."""
-    surely = max(math.log1p(TOLERATED), doubt(difference, UNDONE_Z))
-    return Verdict.WORSE if difference.measured > surely else None
+    """Surely, and likely by more than is tolerated."""
+    least = max(math.log1p(TOLERATED) + doubt(difference, BETTER_Z), doubt(difference, UNDONE_Z))
+    return Verdict.WORSE if difference.measured > least else None
 
 
 def no_slower(difference: Difference) -> Verdict | None:

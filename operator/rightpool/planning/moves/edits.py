@@ -30,6 +30,7 @@ from rightpool.profiles.steadiness import SPANS
 
 LOOKS: Final = (FEWEST_WINDOWS, SPANS[-2], SPANS[-1], MAX_RECENT)
 """Windows at which it is looked at: each look has its own chance to be wrong."""
+_FAR_APART: Final = 1e6  # windows between two runs of which no noise lasts so long
 _VERDICTS: Final = {
     Verdict.BETTER: EditVerdict.IMPROVED,
     Verdict.SAME: EditVerdict.NO_WORSE,
@@ -140,9 +141,20 @@ def looked_at(before: int, after: int) -> int:
 def since_edit(
     before: tuple[float, ...], after: tuple[float, ...], variation: Variation | None, seconds: float
 ) -> Difference:
-    """Of windows of so many seconds before and after an edit, units a second. variation: how such windows differ."""
+    """Of windows of so many seconds before and after an edit, units a second. variation: how such windows differ.
+
+    A few windows hardly tell for how long the noise of a job lasts. So they are no surer than for noise that may last
+    for any of `step_change.LASTING`, by how likely each makes them, none of which carries over the edit.
+    """
+    # Commands that read accounts do without NumPy.
+    from rightpool.profiles.step_change import step_change
+
     early, late = (RateSeries(sum(rates) / len(rates), len(rates), rates, rates, seconds) for rates in (before, after))
-    return difference_of_runs(early, replace(late, variation=variation))
+    found = difference_of_runs(early, replace(late, variation=variation))
+    lasting = step_change(before, after, _FAR_APART)
+    if lasting is None or lasting.sd < found.sd:
+        return found
+    return replace(found, sd=lasting.sd, freedom=lasting.freedom)
 
 
 def _with_verdict(
