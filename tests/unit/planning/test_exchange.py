@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import scipy.optimize
 
+from benchmarks.fleet.scale import MadeFleet
 from rightpool.api.placement import Placement
-from rightpool.planning.allocate.exchange import exchanged
+from rightpool.planning.allocate.exchange import MOST_OPTIONS, exchanged
 from rightpool.planning.allocate.market import NOTHING, Market, Stake
-from rightpool.planning.allocate.prices import Priced
+from rightpool.planning.allocate.prices import Priced, priced
 from rightpool.planning.allocate.program import AllocationProgram
+from rightpool.planning.allocate.surplus import surplus
 
 
 def program() -> AllocationProgram:
@@ -52,3 +54,21 @@ def test_what_the_solver_prints_stays_out_of_what_a_command_prints(
     print("the plan", flush=True)
     c.fflush(None)
     assert solved and capfd.readouterr().out == "the plan\n"
+
+
+def test_the_search_is_limited_by_its_size_and_by_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of time made a busy machine's plan of 10,000 jobs 0.4% worse, and the next one move 252 of them."""
+    asked: list[tuple[int, Any]] = []
+
+    def gives_up(c: Any, **more: Any) -> Any:
+        asked.append((len(c), more["options"]))
+        return scipy.optimize.OptimizeResult(x=None)
+
+    monkeypatch.setattr("scipy.optimize.milp", gives_up)
+    market = MadeFleet(150, 4.0).market()
+    large = AllocationProgram(market, surplus(market))
+    found = priced(large, np.zeros(len(market.pools)))
+    assert exchanged(large, found) is found.choice
+    ((columns, options),) = asked
+    assert MOST_OPTIONS / 2 < columns <= MOST_OPTIONS + large.jobs
+    assert "time_limit" not in options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fleet.properties import violations
+from benchmarks.fleet.scale import MadeFleet
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.market import NOTHING, Market, Stake
 from rightpool.planning.allocate.share_out import LEAST_GAIN, SharedOut, shared_out
@@ -153,6 +155,16 @@ def test_a_plan_that_is_carried_out_is_kept(made: tuple[list[Stake], dict[str, i
     plan = shared_out(Market(PLACES, stakes, chips), {})
     again = shared_out(Market(PLACES, carried_out(stakes, plan), chips), plan.prices)
     assert again.places == plan.places
+
+
+def test_a_large_fleet_has_its_plan_at_once_and_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of its jobs are as well off in one pool as in another of the same chips. No solver helps."""
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    fleet = MadeFleet(1000, 1.15)
+    plan = shared_out(fleet.market(), {})
+    assert plan.bound <= 1.002 * plan.worth
+    assert fleet.carry_out(plan) > 800
+    assert fleet.carry_out(shared_out(fleet.market(), plan.prices)) == 0
 
 
 def test_a_job_that_is_worth_more_gets_chips_of_one_that_runs_which_shrinks() -> None:

@@ -19,11 +19,10 @@ from rightpool.planning.allocate.prices import CLOSE, Priced
 from rightpool.planning.allocate.program import AllocationProgram
 from rightpool.prediction.columns import Floats, Ints
 
-MOST_JOBS: Final = 300
-"""Those with the closest choice, where more are open."""
-# Of the search, and seconds after which it is given up, however slow the machine is.
-_NODES: Final = 20_000
-_SECONDS: Final = 5.0
+MOST_OPTIONS: Final = 3000
+"""Those that fall short least, where more are open."""
+# Of the search. There is no limit of time: a plan must not depend on how busy the machine is.
+_NODES: Final = 200
 
 
 def exchanged(program: AllocationProgram, found: Priced) -> Ints:
@@ -34,26 +33,14 @@ def exchanged(program: AllocationProgram, found: Priced) -> Ints:
         return found.choice
     net = program.worth - found.prices[program.pool] * program.size
     _, gain = program.favourites(found.prices)
-    open_ = gain[program.job] - net <= gap + 1e-9 * abs(value)
-    idle = ~program.keeps & (gain <= gap)
-    count = np.bincount(program.job[open_], minlength=program.jobs) + idle
+    columns = _open(program, found.choice, gain[program.job] - net, gap + 1e-9 * abs(value))
+    count = np.bincount(program.job[columns], minlength=program.jobs) + (~program.keeps & (gain <= gap))
     jobs = np.flatnonzero(count > 1)
-    # Who has one option left has it; and who is left out of too many stays with what the plan gives it.
+    columns = columns[count[program.job[columns]] > 1]
+    # Who has one option left has it already.
     fixed = found.choice.copy()
-    single = np.flatnonzero(open_ & (count[program.job] == 1))
-    fixed[count == 1] = NOTHING
-    fixed[program.job[single]] = single
-    if len(jobs) > MOST_JOBS:
-        jobs = _closest(program, found, jobs, net)
-        fixed = found.choice.copy()
     fixed[jobs] = NOTHING
-    free = program.chips - program.used(fixed)
-    if not len(jobs) or (free < 0.0).any():
-        return found.choice
-    among = np.zeros(program.jobs, dtype=np.bool_)
-    among[jobs] = True
-    columns = np.flatnonzero(open_ & among[program.job])
-    made = _solved(program, jobs, columns, free)
+    made = _solved(program, jobs, columns, program.chips - program.used(fixed)) if len(jobs) else None
     if made is None:
         return found.choice
     fixed[program.job[made]] = made
@@ -61,13 +48,16 @@ def exchanged(program: AllocationProgram, found: Priced) -> Ints:
     return fixed if better and program.value(fixed) > value else found.choice
 
 
-def _closest(program: AllocationProgram, found: Priced, jobs: Ints, net: Floats) -> Ints:
-    """Those of which the two best options are nearest to one another, and those that did not get their favourite."""
-    favourite, gain = program.favourites(found.prices)
-    margin = gain - program.second(net, favourite)
-    margin[found.choice != favourite] = -1.0
-    order = np.lexsort((jobs, margin[jobs]))
-    return np.sort(jobs[order[:MOST_JOBS]])
+def _open(program: AllocationProgram, choice: Ints, short: Floats, gap: float) -> Ints:
+    """The options that a better plan may have, those of the plan included. short: of each option, what it falls short
+    of its job's best at the prices."""
+    open_ = short <= gap
+    if np.count_nonzero(open_) > MOST_OPTIONS:
+        closest = np.lexsort((np.arange(len(short)), short))[:MOST_OPTIONS]
+        open_ = np.zeros(len(short), dtype=np.bool_)
+        open_[closest] = True
+    open_[choice[choice != NOTHING]] = True
+    return np.flatnonzero(open_)
 
 
 def _solved(program: AllocationProgram, jobs: Ints, columns: Ints, free: Floats) -> Ints | None:
@@ -97,7 +87,7 @@ def _solved(program: AllocationProgram, jobs: Ints, columns: Ints, free: Floats)
             constraints=LinearConstraint(matrix, least, most),
             integrality=np.ones(count),
             bounds=Bounds(0.0, 1.0),
-            options={"mip_rel_gap": CLOSE, "node_limit": _NODES, "time_limit": _SECONDS},
+            options={"mip_rel_gap": CLOSE, "node_limit": _NODES},
         )
     if solution.x is None:
         return None
