@@ -12,9 +12,12 @@ from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.hardware.pool import Pool
+from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.offers.assessment import Assessment
+from rightpool.planning.offers.evaluate import evaluate
 from rightpool.planning.offers.readiness import late
-from tests.unit.planning.jobs import POOLS, assess, changed, decision_and_text
+from rightpool.prediction.step_model import StepModelPredictor
+from tests.unit.planning.jobs import FOUR, NOW, POOLS, assess, changed, decision_and_text, fleet, running
 from tests.unit.planning.world import A10G, A100, World, candidate, decide, spec
 
 # Nothing that holds back the operator's own moves holds back a start.
@@ -313,3 +316,14 @@ def test_what_runs_where_the_pool_is_gone_is_left_alone() -> None:
         and world.job.state.revision.placement.pool == "a10g"
         and world.job.state.revision.since is not None
     )
+
+
+def test_where_it_does_not_start_is_no_other_place() -> None:
+    """Also of the first job that is looked at, before any placement has its number."""
+    fixed = spec(elasticity={"minChips": 4, "maxChips": 4})
+    blocked = RevisionState(1, True, active=1, nodes={}, blocked="no room", started_at=NOW - 3600.0)
+    job = running(FOUR, made=fixed, revisions={1: blocked})
+    assert job.state.revision is not None
+    job = changed(job, revision=replace(job.state.revision, since=None))
+    evaluated = evaluate(fleet([job]), StepModelPredictor())[job.key]
+    assert evaluated.places and FOUR not in evaluated.places

@@ -245,7 +245,7 @@ class _Evaluating:
     def _awaiting(self, job: Job, shape: Shape, awaits: AwaitedChips) -> _Part:
         """Of an object that Kubernetes starts: where it may."""
         pools = pools_with(self.register.machines.pools, awaits, job.needs)
-        start = self._ordered(awaited_start(shape, awaits, job.spec.targets.objective), -1, pools)
+        start = self._ordered(awaited_start(shape, awaits, job.spec.targets.objective), None, pools)
         nowhere = Decision(Action.HOLD, Reason.WORKLOAD_NOT_RUNNING)
         return _Part(job, intent=Intent.START, decision=None if start[1] else nowhere, start=start)
 
@@ -322,12 +322,10 @@ class _Evaluating:
         placed = placed_vendor(revision, current)
         terms = Terms.of(job.spec)
         start = Start(shape, terms, placed, wish, tried, barred)
-        # An edited job may stay where it is.
-        left = -1 if here is None or intent is Intent.UPDATE else self.register.find(here)
-        return self._ordered(start, left)
+        return self._ordered(start, None if intent is Intent.UPDATE else here)  # an edited job may stay where it is
 
-    def _ordered(self, start: Start, left: int, pools: tuple[Pool, ...] | None = None) -> _Start:
-        """left: where the job is, which is no other place; -1: nowhere. pools: those that count; None: all."""
+    def _ordered(self, start: Start, here: Placement | None, pools: tuple[Pool, ...] | None = None) -> _Start:
+        """here: where the job is, which is no other place. pools: those that count; None: all."""
         names = None if pools is None else tuple(pool.name for pool in pools)
         key = (start.shape, start.terms, start.placed, start.wish, start.avoided, start.barred, names)
         order = self._orders.get(key)
@@ -338,6 +336,7 @@ class _Evaluating:
                 [option(placement) for placement in possible],
                 [(option(placement), code(rejection)) for placement, rejection in rejected],
             )
+        left = -1 if here is None else self.register.find(here)  # once all placements have their numbers
         place = (*key, left)
         found = self._starts.get(place)
         if found is None:
