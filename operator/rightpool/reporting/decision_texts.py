@@ -335,7 +335,8 @@ def _taken(job: Job, assessment: Assessment, decision: Decision) -> str:
     if assessment.unreachable is not None:
         here += ", and no placement is sure enough to hold it"
     if current is None or candidate.throughput is None:
-        return f"{place(candidate.placement)}{here}"
+        shorter = "" if candidate.size is None else f": batches take {share(1.0 / candidate.size.spare)} of their time"
+        return f"{place(candidate.placement)}{shorter}{here}"
     if here:
         return f"{place(candidate.placement)}{here}; {predicted(candidate)}; {measured(current)}"
     return f"{_comparison(job, assessment, candidate)}; {measured(current)}"

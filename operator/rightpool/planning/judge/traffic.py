@@ -161,15 +161,17 @@ def judge_traffic(
         return found(TrafficVerdict.FAILING, likely=False)
     # As many as show a limit of 1% of which none is late.
     enough = seen and new.requests >= math.log(SURE_TO_HOLD) / math.log1p(-_USUAL)
+    fit = batches is None or batches.fit
+    if late is None and batches is not None and batches.too_long:
+        return found(TrafficVerdict.SLOW, likely=False)
     if late is None:
-        return found(TrafficVerdict.HELD if enough else TrafficVerdict.OPEN)
+        return found(TrafficVerdict.HELD if enough and fit else TrafficVerdict.OPEN, likely=fit)
     clumps = max(_clump([(one.requests, one.late) for one in side]) for side in ([block.new for block in blocks], olds))
     most = late if old.requests else WORST_HOUR * late
     if _surely_more(new.late / clumps, new.requests / clumps, most, old.late / clumps, old.requests / clumps):
         return found(TrafficVerdict.LATE, likely=False)
     if batches is not None and batches.too_long:
         return found(TrafficVerdict.SLOW, likely=False)
-    fit = batches is None or batches.fit
     if not timed:
         held = enough and batches is not None and batches.roomy
         return found(TrafficVerdict.HELD if held else TrafficVerdict.OPEN, likely=fit)

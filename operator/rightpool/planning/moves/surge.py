@@ -170,8 +170,11 @@ def _judging(job: Job, migration: Migration, now: float) -> Job:
         return _back(job, migration, Reason.ERRORS_ROSE, NothingAnswered(ignored).text(), now)
     batches = _batches(job, migration)
     limits: dict[RequestTime, Percentile | None] = {**time_limits(job.spec.targets)}
-    if not limits or yardstick_of(migration.reason) is Yardstick.NONE:
+    nears = migration.reason is Reason.BETTER_TARGET_UNREACHABLE
+    if nears:  # no place keeps them: its batches say whether it is faster
         limits = {RequestTime.WHOLE: None}
+    elif not limits or yardstick_of(migration.reason) is Yardstick.NONE:
+        limits, batches = {RequestTime.WHOLE: None}, None
     # The worst of all times decides.
     found, time = min(
         ((_compared(job, migration, one, limit, batches), one) for one, limit in limits.items()),
@@ -190,7 +193,8 @@ def _judging(job: Job, migration: Migration, now: float) -> Job:
     if now - migration.phase_since < HELD_WINDOWS * job.spec.profiling.window.total_seconds():
         return job
     if held or found.likely:
-        reason = Reason.LATENCY_HELD if held else Reason.TOO_FEW_REQUESTS
+        shown = Reason.DELIVERED if nears else Reason.LATENCY_HELD
+        reason = shown if held else Reason.TOO_FEW_REQUESTS
         return _arrived(job, migration, now, Outcome.VERIFIED, reason)
     return _back(job, migration, Reason.TOO_LATE, text, now)
 

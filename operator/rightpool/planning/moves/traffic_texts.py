@@ -27,6 +27,11 @@ def traffic_text(
     of = f"of {number(found.requests)} requests there"
     if found.verdict is TrafficVerdict.FAILING:
         return f"{found.failed:.1%} {of} failed, more than before: see the server's log"
+    if limit is None and batches is not None and batches.logs:
+        return (
+            f"batches take {batches.longer:.2g} times as long as promised there, and with {batches.spare:.2g} times as "
+            "long as where it was"
+        )
     if limit is not None and batches is not None and _by_batches(found, batches):
         room = f"the peak has room for {batches.spare:.2g} times"
         what = "batches" if time is RequestTime.WHOLE else "tokens"

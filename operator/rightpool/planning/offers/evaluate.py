@@ -196,6 +196,7 @@ class _Evaluating:
             served.wanted,
             tuple(served.sides[number].placement for number in served.wanted),
             hour=served.here.hourly or 0.0,
+            nears=served.nears,
             found=served,
         )
 

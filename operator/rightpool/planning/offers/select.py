@@ -163,7 +163,7 @@ def _purpose(job: Job, evaluated: Evaluated, candidate: Candidate) -> Reason:
         return Reason.UPDATING
     if evaluated.intent is Intent.LEAVE:
         return Reason.PLACEMENT_DISALLOWED
-    if evaluated.unreachable is not None:
+    if evaluated.unreachable is not None or evaluated.nears:
         return Reason.BETTER_TARGET_UNREACHABLE
     return _better(current, candidate, job.spec.targets.objective)
 

@@ -43,6 +43,7 @@ from rightpool.planning.offers.rejection import (
     Uncertain,
 )
 from rightpool.planning.offers.running import MIN_PROBABILITY, WAITING_SHARE
+from rightpool.planning.offers.servers.refusal import LatencyNotHeld, TooSlowAlone
 from rightpool.planning.offers.servers.sizing import LatencyTarget, why_not_held
 from rightpool.planning.offers.shape import Shape
 from rightpool.planning.offers.start_order import MEMORY_HEADROOM
@@ -57,6 +58,8 @@ from rightpool.profiles.sample import Field
 
 SURE: Final = 1.2816
 """Standard deviations that 90% of a normal distribution are below."""
+_CLEARLY: Final = 0.1  # share of its time that a batch must save for a move, where no place keeps the limit
+_UNHELD: Final = (TooSlowAlone, LatencyNotHeld)
 
 
 class Side(NamedTuple):
@@ -94,6 +97,8 @@ class ServerOffers(NamedTuple):
     """Those that it would be moved to, the best first."""
     decision: Decision | None
     """What is decided where it is moved to none of them."""
+    nears: bool = False
+    """Whether none of those keeps the limit either, and it is missed by less there."""
 
 
 def server_offers(job: Job, shape: Shape, register: Register, disallowed: Rejection | None) -> ServerOffers:
@@ -112,6 +117,7 @@ def server_offers(job: Job, shape: Shape, register: Register, disallowed: Reject
     if intent is Intent.SAVE and here.hourly is None:
         return ServerOffers(here, tuple(found), Intent.NONE, (), Decision(Action.HOLD, Reason.PRICE_UNKNOWN))
     bill: Bill | None = None
+    unheld = intent is Intent.REPAIR and all(side.rejection is not None for side in found)
     if intent is Intent.SAVE:
         waiting, judged = waiting_for(job), []
         horizon = outlook(job, math.nan, now).horizon
@@ -123,12 +129,13 @@ def server_offers(job: Job, shape: Shape, register: Register, disallowed: Reject
         eligible = [one.rejection is None for one in found]
         wanted = [one.rejection is None for one in judged]
     else:
-        judged, eligible = found, [one.rejection is None for one in found]
+        judged = [_nearer(side, here, target) for side in found] if unheld else found
+        eligible = [one.rejection is None for one in judged]
         wanted = eligible
-    order = sorted(range(len(judged)), key=lambda number: (not eligible[number], _worth(judged[number]), number))
+    order = sorted(range(len(judged)), key=lambda number: (not eligible[number], *_worth(judged[number]), number))
     sides = tuple(judged[number] for number in order)
     chosen = tuple(place for place, number in enumerate(order) if wanted[number])
-    return ServerOffers(here, sides, intent, chosen, _staying(job, intent, sides, bill))
+    return ServerOffers(here, sides, intent, chosen, _staying(job, intent, sides, bill), unheld)
 
 
 def limit_of(job: Job, sizing: Sizing) -> LatencyTarget:
@@ -221,8 +228,23 @@ def _not_wanted(job: Job, side: Side, here: Side, slack: float, horizon: float) 
     return DoesNotPayBack(objective, rate), (bill if side.rejection is None else None)
 
 
-def _worth(side: Side) -> float:
-    return math.inf if math.isnan(side.cost) else side.cost
+def _worth(side: Side) -> tuple[float, float]:
+    alone = math.inf if side.size is None else side.size.alone
+    return (math.inf if math.isnan(side.cost) else side.cost), alone
+
+
+def _nearer(side: Side, here: Side, target: LatencyTarget) -> Side:
+    """Where no place keeps the limit: one that misses it by less than where the server is, however late its requests
+    are there. With as many replicas that is so where batches of any size surely take less time. They do not tell how
+    long first tokens take."""
+    size, own, more = side.size, here.size, side.placement.replicas >= here.placement.replicas
+    missed = more and all(isinstance(one.rejection, _UNHELD) for one in (side, here))
+    if size is None or own is None or not missed or target.first is not None:
+        return side
+    faster = min(own.alone / size.alone, own.each / size.each)
+    surely = math.exp(SURE * size.doubt) / (1.0 - _CLEARLY)
+    # What its batches have to spare, by which the move is judged: until they take as long as where it is.
+    return side._replace(rejection=None, size=replace(size, spare=faster)) if faster > surely else side
 
 
 _STAYS: Final[Mapping[type[Rejection], Reason]] = {
@@ -276,7 +298,7 @@ class SizedServer(Evaluated):
         made, here, stays = self._unmeasured(side.placement, side.rejection), self.found.here, side is self.found.here
         size, hourly, cost = side.size, side.hourly, side.cost
         if size is None or hourly is None or not cost > 0.0:
-            return made
+            return replace(made, size=size) if self.nears and side.rejection is None else made
         doubt = 0.0 if stays else size.doubt
         saving = None if math.isnan(here.cost) else _saving(side, here)
         return replace(
