@@ -27,7 +27,7 @@ PATIENCE_SECONDS: Final = 300.0
 """For how long requests may fail, all of them."""
 _LONGEST_SECONDS: Final = 600.0  # of one request: the first ones may compile
 _HOST: Final = "localhost"
-_EXCERPT: Final = 60  # characters of an answer, and of the path, that a message repeats
+_EXCERPT: Final = 40  # characters of an answer, and of the path, that a message repeats
 _CHUNK: Final = 65_536
 
 

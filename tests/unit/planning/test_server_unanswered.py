@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rightpool.api.action import Action
-from rightpool.api.conditions import Reason
+from rightpool.api.conditions import ConditionType, Reason
 from rightpool.api.ledger import Outcome
 from rightpool.api.migration import Phase
 from rightpool.planning.jobs.job import Job
@@ -23,6 +23,7 @@ from tests.unit.planning.test_server_move import (
     window,
 )
 from tests.unit.planning.test_surge import ended
+from tests.unit.reporting.test_conditions import condition_of
 
 
 def cold(job: Job, *, running: int = 0) -> Job:
@@ -48,6 +49,9 @@ def test_an_edit_that_does_not_warm_up_waits_for_the_next_one() -> None:
     job = cold(step(step(moving(action=Action.UPDATE))))
     assert job.state.migration is not None and job.state.migration.failure is Reason.WARM_UP_FAILED
     assert (wanted(job), requests_to(job), ended(job)) == ({1: 2}, (1,), {2})
+    shown = condition_of(ConditionType.MIGRATING, job)
+    assert (shown.status, shown.reason) == ("False", "WarmUpFailed")
+    assert shown.message.startswith("d-1 waits for the next edit: ") and shown.message.endswith("no such model")
 
 
 def test_requests_do_not_go_on_to_a_side_that_answers_none() -> None:

@@ -51,6 +51,9 @@ def migrating(job: Job, context: Context) -> Statement | None:
 
 
 def _under_way(job: Job, migration: Migration, context: Context) -> Statement:
+    if migration.failure is not None and migration.given_up:
+        message = f"{migration.id} waits for the next edit: {migration.failure_message}"
+        return Statement("False", migration.failure, message)
     source, target = migration.moving.placement, migration.target.placement
     way = f"{migration.id}: {chips(source.chips)} of {source.pool} → {chips(target.chips)} of {target.pool}"
     if job.awaits_approval:
