@@ -67,6 +67,13 @@ kueue: $(VENV)/.dev ## jobs in a queue of Kueue, built where it is not, on a clu
 	@$(BIN)/python -m devcluster build trainer
 	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/integration/kueue
 
+.PHONY: gateway
+gateway: $(VENV)/.dev ## moves of servers by weights of an HTTPRoute, behind Contour and Envoy, built where they are not; needs root
+	@$(BIN)/python -m devcluster deps
+	@$(BIN)/python -m devcluster build contour
+	@$(BIN)/python -m devcluster up --name test
+	@$(BIN)/python -m pytest -q -p no:cacheprovider tests/integration/runtime/test_routes.py
+
 .PHONY: kinds
 kinds: $(VENV)/.dev ## workloads of all kinds, by JobSet, Kubeflow Trainer and LeaderWorkerSet, built where they are not, on a cluster of its own; needs root
 	@$(BIN)/python -m devcluster deps

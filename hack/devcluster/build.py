@@ -75,7 +75,10 @@ TRAINER: Final = Component(
 )
 LWS: Final = Component("lws", "lws", "sigs.k8s.io/lws/cmd", "3 min")
 GPU_DEVICE_PLUGIN: Final = Component("gpu-device-plugin", "gpu-device-plugin", ".", "20 s")
-ON_DEMAND: Final = (KUEUE, JOBSET, TRAINER, LWS, GPU_DEVICE_PLUGIN)
+CONTOUR: Final = Component("contour", "contour", "github.com/projectcontour/contour/cmd/contour", "3 min")
+ON_DEMAND: Final = (KUEUE, JOBSET, TRAINER, LWS, GPU_DEVICE_PLUGIN, CONTOUR)
+GATEWAY_API: Final = "gateway-api"
+"""The module of the Gateway API's definitions, of which nothing is built."""
 
 
 @cache
@@ -113,12 +116,12 @@ def path(component: Component) -> Path:
     return cache_home() / "bin" / f"{component.name}-{key}" / component.name
 
 
-def source(component: Component, module: str) -> Path:
-    """The folder of a Go module that a component is built from, downloaded where it is missing."""
+def source(needs: str, module: str) -> Path:
+    """The folder of a Go module, downloaded where it is missing. needs: what of `MODULES` has its version."""
     command = ["go", "mod", "download", "-json", module]
     result = subprocess.run(
         command,
-        cwd=MODULES / component.module,
+        cwd=MODULES / needs,
         env={**os.environ, **_GO_ENVIRONMENT},
         capture_output=True,
         text=True,

@@ -12,6 +12,7 @@ from devcluster import (
     cluster,
     current,
     deps,
+    gateway,
     gpu,
     host,
     images,
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     nodes.add_argument("action", choices=["set"])
     nodes.add_argument("--pool", required=True, choices=list(simulated.POOLS))
     nodes.add_argument("--count", required=True, type=int)
+    add("gateway", _gateway, "install Contour and Envoy as a Gateway, or repair it; built where it is not (needs root)")
     add("kueue", _kueue, "install Kueue in the cluster, or repair it; built where it is not (needs root)")
     for kind in kinds.CONTROLLERS:
         needed = "".join(f", and {one.title}, which it needs" for one in kind.needs)
@@ -157,6 +159,11 @@ def _images(options: argparse.Namespace, progress: Progress) -> int:
 def _nodes(options: argparse.Namespace, progress: Progress) -> int:
     cluster.running(_existing(options.name)).set_nodes(options.pool, options.count)
     progress.say(f"pool {options.pool} has {options.count} nodes")
+    return 0
+
+
+def _gateway(options: argparse.Namespace, progress: Progress) -> int:
+    progress.say(f"HTTPRoutes of Gateway {gateway.GATEWAY} answer at {gateway.up(_existing(options.name), progress)}")
     return 0
 
 

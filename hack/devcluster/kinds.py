@@ -60,7 +60,7 @@ def up(controller: Controller, cluster: Cluster, progress: Progress) -> None:
         up(needed, cluster, progress)
     build.ensure([controller.component], progress)
     kubectl, supervisor = Kubectl(cluster.kubeconfig), Supervisor(cluster.state)
-    objects = controller.objects(build.source(controller.component, controller.module), kubectl)
+    objects = controller.objects(build.source(controller.component.module, controller.module), kubectl)
     kubectl.install(controllers.called_at_loopback(cluster, objects, controller.ports(cluster)[1]))
     program = _program(controller, cluster)
     did = supervisor.ensure(program)

@@ -45,7 +45,7 @@ def up(cluster: Cluster, progress: Progress) -> None:
 
 
 def _install(cluster: Cluster, kubectl: Kubectl) -> None:
-    overlay = build.source(build.KUEUE, _MODULE) / "config" / "default"
+    overlay = build.source(build.KUEUE.module, _MODULE) / "config" / "default"
     kubectl.install(_adapted(cluster, yaml.safe_load_all(kubectl("kustomize", str(overlay)))))
 
 

@@ -46,6 +46,10 @@ class Ports:
     trainer_webhook: int
     lws_health: int
     lws_webhook: int
+    contour_health: int
+    contour_xds: int
+    envoy_health: int
+    gateway: int
 
     @classmethod
     def starting_at(cls, base: int) -> "Ports":

@@ -76,6 +76,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, create, patch, delete]
+{{- if .Values.httpRoutes.enabled }}
+# Weights by which a move of a server shares its requests.
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [httproutes]
+  verbs: [get, patch]
+{{- end }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]

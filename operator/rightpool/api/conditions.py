@@ -112,6 +112,7 @@ class Reason(StrEnum):
     LATENCY_UNRESOLVED = "LatencyUnresolved"  # the edges of a server's histogram do not tell whether its limit is kept
     MEANS_ONLY = "MeansOnly"  # a server tells no distribution of its times, and has a limit for a percentile
     BATCHES_UNSEEN = "BatchesUnseen"  # a server does not tell how long its batches take
+    ROUTE_UNUSABLE = "RouteUnusable"  # weights of a server's HTTPRoute can't be written
     SERVER_STAYS = "ServerStays"  # nothing tells what a server would serve on other chips
     SHARED_CHIP = "SharedChip"  # processes of others work on a chip of the job
     TELEMETRY_UNAVAILABLE = "TelemetryUnavailable"  # the operator cannot reach the source of measurements

@@ -99,6 +99,10 @@ class Migration(Record):
     """Of a server: replicas of `to` that are to be there by now, while requests come to both; of groups that go one
     after the other: pods that have started at `to`. Absent: all, or none."""
 
+    share: Annotated[Count, Field(exclude_if=not_)] = 0
+    """Of a server behind an HTTPRoute: percent of the requests that come to `to` while they come to both. Absent: its
+    replicas get as many as others."""
+
     batches: BatchPromise | None = None
     """Of a server: what its batches were to take there. Absent: nothing was predicted."""
 

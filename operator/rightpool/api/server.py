@@ -23,6 +23,7 @@ _PORT: Final = validations(
 )
 _CONTAINERS: Final = "self.template.spec.containers"
 _NAMED: Final = "has({0}.traffic) && has({0}.traffic.service)"
+_ROUTED: Final = "has({0}.traffic) && has({0}.traffic.httpRoute)"
 _CLIENTS_CALL: Final = "must not change, since clients call it: delete this ProfiledJob and create another one"
 
 
@@ -120,6 +121,21 @@ class ServerMetrics(ApiModel):
     """What the histogram counts in. Default: Seconds."""
 
 
+class HttpRoute(ApiModel):
+    """An HTTPRoute of the Gateway API, by which a move shares requests."""
+
+    name: str = Field(
+        max_length=253,
+        json_schema_extra=validations(
+            Rule(
+                "self.matches(r'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+                "must be the name of an HTTPRoute: use lower-case letters, digits, '-' and '.' only",
+            )
+        ),
+    )
+    """Its name, in the namespace of the ProfiledJob."""
+
+
 class Traffic(ApiModel):
     """How requests come in."""
 
@@ -134,6 +150,10 @@ class Traffic(ApiModel):
         ),
     )
     """Name of the Service that is made for it. Default: the ProfiledJob's own. Can't be changed."""
+
+    http_route: HttpRoute | None = None
+    """The HTTPRoute whose weights a move writes, between that Service and one of the same name with -next, for the new
+    Revision. Can't be changed once it is set."""
 
 
 class Drain(ApiModel):
@@ -164,6 +184,13 @@ class ServerWorkload(ApiModel):
                 f"(!({_NAMED.format('self')}) || self.traffic.service == oldSelf.traffic.service)",
                 _CLIENTS_CALL,
                 field=".traffic.service",
+            ),
+            Rule(
+                f"!({_ROUTED.format('oldSelf')}) || "
+                f"({_ROUTED.format('self')} && self.traffic.httpRoute.name == oldSelf.traffic.httpRoute.name)",
+                "must not change once it is set, since its weights may be in use: delete this ProfiledJob and create "
+                "another one",
+                field=".traffic.httpRoute",
             ),
         )
     )

@@ -21,6 +21,8 @@ ACCESS_REVIEWS: Final = Resource(
 )
 # Kueue's own view of a child that waits in a queue. There is none where Kueue is not installed.
 WORKLOADS: Final = Resource("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")
+# Of the Gateway API, which may not be installed.
+HTTP_ROUTES: Final = Resource("gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes")
 EVENTS: Final = Resource("", "v1", "Event", "events")
 # Chips as devices. Before Kubernetes 1.34, and where the API is off, there are none.
 DEVICE_CLASSES: Final = Resource("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)

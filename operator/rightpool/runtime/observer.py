@@ -146,6 +146,7 @@ class Observer:
             sides=server.sides,
             trial=self._trial(job, server, inventory, now),
             refusal=executor.refusal(job),
+            route_problem=executor.services.routes.problem(job),
             object_checked=executor.objects.checked(job),
             object_refusal=executor.objects.refusal(job),
             object_manifest=executor.objects.remaking.manifest(job),

@@ -175,6 +175,13 @@ SERVER_CASES: Final = (
         "must be the name of a Service: begin with a letter",
     ),
     Case(
+        "an HTTPRoute's name with a capital",
+        SERVER,
+        {f"{_S}.traffic": {"httpRoute": {"name": "Edge"}}},
+        f"{_S}.traffic.httpRoute.name",
+        "must be the name of an HTTPRoute",
+    ),
+    Case(
         "a quiet time without a unit",
         SERVER,
         {f"{_S}.drain": {"quiet": "15"}},

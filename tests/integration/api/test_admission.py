@@ -177,6 +177,17 @@ def test_what_clients_call_cannot_change(server: Server, namespace: str, field: 
     assert server.patch(SERVER, namespace, bounds)["spec"]["workload"]["server"]["port"] == 8000
 
 
+@pytest.mark.parametrize("then", [{"name": "other"}, None])
+def test_the_route_whose_weights_are_written_cannot_change(server: Server, namespace: str, then: object) -> None:
+    def patch(route: object) -> Any:
+        return server.patch(SERVER, namespace, {"spec": {"workload": {"server": {"traffic": {"httpRoute": route}}}}})
+
+    server.create(SERVER, namespace)
+    patch({"name": "edge"})
+    refused = server.refusals(lambda: patch(then))
+    assert has(refused, "spec.workload.server.traffic.httpRoute", "must not change once it is set"), refused
+
+
 def test_a_job_does_not_become_a_server(server: Server, namespace: str) -> None:
     server.create(JOB, namespace)
     workload = {"job": None, "server": SERVER["spec"]["workload"]["server"]}

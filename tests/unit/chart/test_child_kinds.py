@@ -49,3 +49,14 @@ def test_only_the_operator_may_set_our_labels_on_a_child(helm: Helm, kind: Kind)
     spec = one(helm.render(), POLICY, f"rightpool-{kind.resource.plural}")["spec"]
     [rule] = spec["matchConstraints"]["resourceRules"]
     assert (rule["apiGroups"], rule["resources"]) == ([kind.resource.group], [kind.resource.plural])
+
+
+@pytest.mark.parametrize("scope", [{}, {"watchNamespaces": ["shop"]}], ids=["everywhere", "named"])
+def test_weights_of_http_routes_are_a_right_that_is_asked_for(helm: Helm, scope: dict[str, list[str]]) -> None:
+    def verbs(enabled: bool) -> list[str]:
+        objects = helm.render({"httpRoutes": {"enabled": enabled}, **scope})
+        kinds = {"Role" if scope else "ClusterRole"}
+        rules = [rule for item in objects if item["kind"] in kinds for rule in item["rules"]]
+        return [verb for rule in rules if "httproutes" in rule["resources"] for verb in rule["verbs"]]
+
+    assert (verbs(True), verbs(False)) == (["get", "patch"], [])

@@ -23,6 +23,7 @@ from rightpool.api.revision import Revision
 from rightpool.api.template import IDENTITY_FIELDS, NOT_IN_VARIANTS
 from rightpool.api.variant import ChipVendor
 from rightpool.planning.jobs.job import Job, JobKey
+from rightpool.planning.moves.commands import DirectTraffic
 from rightpool.runtime.act.children import Children
 from rightpool.workloads.kinds.registry import KINDS, kind_of
 from rightpool.workloads.template import InvalidTemplate
@@ -90,7 +91,7 @@ def manifests(spec: ProfiledJobSpec, original: Any, vendor: str | None = None) -
     )
     children = Children("profiler:1", b"k" * 16)
     child = children.build(job, ref, GPU_POOL, suspend=False, original=original)
-    return [child, children.companion(job, ref, GPU_POOL, original), children.front(job, (1,))]
+    return [child, children.companion(job, ref, GPU_POOL, original), *children.fronts(job, DirectTraffic((1,), 1))]
 
 
 def places(value: Any, path: Path = ()) -> Iterator[str]:

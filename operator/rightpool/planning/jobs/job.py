@@ -118,6 +118,10 @@ class Observed(NamedTuple):
     refusal: ChildRefusal | None = None
     """Why the API server does not take the Revision's child."""
 
+    route_problem: str | None = None
+    """Why weights of a server's HTTPRoute can't be written, with the remedy; None where they can, and where it has
+    none."""
+
     template_checked: bool = True
     """Whether the API server was asked if it would take a child of the edited template; what it said is `refusal`."""
 

@@ -30,7 +30,16 @@ class DirectTraffic:
     """Requests go to the pods of these Revisions, and of no others."""
 
     revisions: tuple[int, ...]
-    """Their numbers."""
+    """Numbers of those that the Service sends requests to."""
+    beside: int | None = None
+    """Number of the one that an HTTPRoute sends a share to; None where it has no weights to write."""
+    percent: int = 0
+    """That share."""
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """Of all that requests may go to."""
+        return frozenset(self.revisions) | (frozenset() if self.beside is None else {self.beside})
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +218,7 @@ def commands(job: Job) -> tuple[Command, ...]:
     for ref in there:
         wanted += _ensured(job, ref, suspend)
     if job.spec.workload.server is not None:
-        wanted.append(DirectTraffic(answering(job)))
+        wanted.append(directed(job))
     if migration is not None and migration.phase is Phase.PLANNED and migration.action is Action.UPDATE:
         wanted += _template_checked(job, migration.target)
     if not suspend:
@@ -234,11 +243,18 @@ def commands(job: Job) -> tuple[Command, ...]:
     return tuple(wanted)
 
 
-def answering(job: Job) -> tuple[int, ...]:
-    """Numbers of the Revisions that requests go to; none before the first."""
-    here = job.state.revision
-    refs = () if here is None else handover_of(job).answering(here, job.state.migration)
-    return tuple(ref.revision for ref in refs)
+def directed(job: Job) -> DirectTraffic:
+    """Where the requests of a server go; nowhere before its first Revision."""
+    here, server, migration = job.state.revision, job.spec.workload.server, job.state.migration
+    if here is None:
+        return DirectTraffic(())
+    handover = handover_of(job)
+    revisions = tuple(ref.revision for ref in handover.answering(here, migration))
+    if server is None or server.traffic.http_route is None:
+        return DirectTraffic(revisions)
+    # The Service beside is always there: a route that names a missing one is broken.
+    beside, percent = handover.weighed(migration) or (here, 0)
+    return DirectTraffic(revisions, beside.revision, percent)
 
 
 def _to_object(job: Job) -> tuple[Command, ...]:

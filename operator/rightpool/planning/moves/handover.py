@@ -32,6 +32,11 @@ class Handover(ABC):
         """The Revisions that requests go to, of what answers any. current: where the job is."""
         return (current,)
 
+    def weighed(self, migration: Migration | None) -> tuple[Revision, int] | None:
+        """The Revision that an HTTPRoute sends a share of requests to, and how many percent; None where nothing is
+        shared by weights. `answering` says where the others go."""
+        return None
+
     @abstractmethod
     def there(self, current: Revision, migration: Migration | None) -> tuple[Revision, ...]:
         """The Revisions that are to be there; any other is ended. current: where the job is."""

@@ -1,7 +1,8 @@
-"""Shares: by how many of its replicas requests go over to a new side of a server.
+"""Shares: by which steps requests go over to a new side of a server.
 
 A Service sends every endpoint as many requests as any other, and the old side stays whole. So more replicas of the new
-side get a larger share, and each of them fewer requests: a slower chip than was promised keeps the limit so.
+side get a larger share, and each of them fewer requests: a slower chip than was promised keeps the limit so. An
+HTTPRoute has weights, so that one replica can get any share, and so many are there as that share takes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,16 @@ def next_share(up: int, new: int, old: int) -> int | None:
     if up >= new:
         return None
     return min(next((count for count in (_up_to(share, old) for share in WANTED) if count > up), new), new)
+
+
+def next_percent(percent: int) -> int | None:
+    """The share by weight after this one, in percent; None where all have been. 0: none has."""
+    return next((later for later in (round(100.0 * share) for share in WANTED) if later > percent), None)
+
+
+def up_for(percent: int, new: int, spare: float = SLOWEST) -> int:
+    """How many of `new` replicas this share of the requests takes. spare: as of `first_share`."""
+    return min(max(math.ceil(percent / 100.0 * new * max(SLOWEST / spare, 1.0) - 1e-9), 1), new)
 
 
 def _up_to(share: float, old: int) -> int:

@@ -46,7 +46,7 @@ from rightpool.planning.moves.setback import (
     StaysCold,
     StoppedAnswering,
 )
-from rightpool.planning.moves.shares import first_share, next_share
+from rightpool.planning.moves.shares import SLOWEST, first_share, next_percent, next_share, up_for
 from rightpool.planning.moves.traffic_texts import traffic_text
 from rightpool.planning.offers.targets.registry import yardstick_of
 from rightpool.planning.work.server import HELD_WINDOWS
@@ -73,10 +73,14 @@ class Surge(Handover):
     def begin(self, job: Job, migration: Migration, now: float, *, save: bool = True) -> Job:
         """The target is made: the first of its replicas where it is judged, else all, and where others scale it."""
         server = job.spec.workload.server
-        if _is_judged(job, migration) and not (server is not None and server.scaled_elsewhere):
+        if server is None or not _is_judged(job, migration):
+            return with_phase(job, migration, Phase.SURGING, now)
+        # Where weights can't be written, a move that is demanded shares requests by endpoints.
+        if server.traffic.http_route is not None and job.observed.route_problem is None:
+            return with_phase(job, _weighed(job, migration, next_percent(0)), Phase.SURGING, now)
+        if not server.scaled_elsewhere:
             new, old = migration.target.placement.replicas, migration.source.placement.replicas
-            up = first_share(new, old) if migration.batches is None else first_share(new, old, migration.batches.spare)
-            migration = replace(migration, up=up)
+            migration = replace(migration, up=first_share(new, old, _spare(migration)))
         return with_phase(job, migration, Phase.SURGING, now)
 
     def step(self, job: Job, migration: Migration, edited: bool, taken: bool, now: float) -> Job:
@@ -88,6 +92,9 @@ class Surge(Handover):
         if migration.phase is not Phase.SURGING and state.running == 0:
             text = StoppedAnswering(state.failure or state.why_not_running).text()
             return _back(job, migration, Reason.ERRORS_ROSE, text, now)
+        unusable = job.observed.route_problem if migration.share else None
+        if unusable is not None and migration.phase is not Phase.SURGING:
+            return _back(job, migration, Reason.ROUTE_UNUSABLE, unusable, now)
         if migration.phase is Phase.HOLDING:
             return _judging(job, migration, now)  # a replica that starts anew is no reason to go back
         if not there:
@@ -108,16 +115,39 @@ class Surge(Handover):
         return current, _up(migration)
 
     def answering(self, current: Revision, migration: Migration | None) -> tuple[Revision, ...]:
-        """Both while requests are shared, the new one alone after that."""
+        """Both while requests are shared, the new one alone after that; by weights what is left, until it is ended."""
+        if migration is not None and migration.share:
+            return (current,)
         if migration is not None and migration.phase is Phase.SHARING:
             return current, migration.target
         return (current if migration is None or migration.phase is not Phase.HOLDING else migration.target,)
+
+    def weighed(self, migration: Migration | None) -> tuple[Revision, int] | None:
+        """None before it is ready, its share while requests are shared, all after that."""
+        if migration is None or not migration.share or migration.phase not in self.phases:
+            return None
+        percent = {Phase.SHARING: migration.share, Phase.HOLDING: 100}.get(migration.phase, 0)
+        return migration.target, percent
 
 
 def _up(migration: Migration) -> Revision:
     """The target with the replicas that are to be there by now."""
     target, up = migration.target, migration.up
     return target if up in (0, target.placement.replicas) else target.with_replicas(up)
+
+
+def _spare(migration: Migration) -> float:
+    """Times as long as promised that batches may take; what nothing is promised of has room for none."""
+    return SLOWEST if migration.batches is None else migration.batches.spare
+
+
+def _weighed(job: Job, migration: Migration, percent: int | None) -> Migration:
+    """With this share of the requests by weight, and the replicas that it takes. percent: None for all of them."""
+    server, whole = job.spec.workload.server, migration.target.placement.replicas
+    scaled_elsewhere = server is not None and server.scaled_elsewhere
+    if percent is None:
+        return replace(migration, up=0)
+    return replace(migration, share=percent, up=0 if scaled_elsewhere else up_for(percent, whole, _spare(migration)))
 
 
 def _is_judged(job: Job, migration: Migration) -> bool:
@@ -207,6 +237,10 @@ def _sharing(job: Job, migration: Migration, found: TrafficComparison, held: boo
         return job
     if not held and not found.likely:
         return _back(job, migration, Reason.TOO_LATE, migration.message, now)
+    if migration.share:
+        percent = next_percent(migration.share)
+        phase = Phase.HOLDING if percent is None else Phase.SHARING
+        return with_phase(job, _weighed(job, migration, percent), phase, now)
     whole = migration.target.placement.replicas
     up = next_share(migration.up or whole, whole, migration.source.placement.replicas)
     if up is None:
@@ -276,7 +310,8 @@ def _ignored(job: Job, migration: Migration) -> float:
         for side in ([sides.new for sides in job.observed.sides], [sides.old for sides in job.observed.sides])
     )
     there, here = _up(migration).placement.replicas, migration.source.placement.replicas
-    return old if new <= 0.0 and (here / (here + there)) ** old < SURE_TO_FAIL else 0.0
+    stay = 1.0 - migration.share / 100.0 if migration.share else here / (here + there)
+    return old if new <= 0.0 and stay**old < SURE_TO_FAIL else 0.0
 
 
 def _answered(window: ServedWindow | None, limit: float, time: RequestTime) -> Answered | None:

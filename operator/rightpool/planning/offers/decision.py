@@ -65,6 +65,7 @@ REASONS: Final = {
             Reason.PARTIAL_TELEMETRY,
             Reason.SHARED_CHIP,
             Reason.SERVER_STAYS,
+            Reason.ROUTE_UNUSABLE,
             Reason.DEMAND_RECORD_SHORT,
             Reason.BATCHES_UNSEEN,
             Reason.NO_REQUESTS,

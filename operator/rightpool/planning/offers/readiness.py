@@ -91,7 +91,8 @@ def measurement_gap(job: Job, telemetry: bool) -> Gap | None:
     work = work_of(job.spec)
     stays = work.unplanned(job)
     if stays is not None or not work.profiled:
-        return None if stays is None else Gap(stays)
+        route = job.observed.route_problem if stays is Reason.ROUTE_UNUSABLE else None
+        return None if stays is None else Gap(stays, route=route)
     if not telemetry:
         return Gap(Reason.TELEMETRY_UNAVAILABLE)
     if profile is None or profile.steadiness is Steadiness.ABSENT:

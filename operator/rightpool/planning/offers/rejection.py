@@ -290,9 +290,13 @@ class Gap:
     """Pods that are heard, of so many."""
     queue: str | None = None
     """The queue that the child waits in."""
+    route: str | None = None
+    """Why weights of its HTTPRoute can't be written."""
 
     def text(self) -> str:
         """What is missing to decide by measurements."""
+        if self.route is not None:
+            return self.route
         if self.reason is Reason.STARTING:
             return f"not all pods run yet{f': {self.blocked}' if self.blocked else ''}"
         if self.queue is not None:

@@ -58,6 +58,8 @@ class Answering(Work):
         server, sizing = job.spec.workload.server, job.observed.sizing
         if server is None or server.metrics is None or not sized_limits(job.spec.targets):
             return Reason.SERVER_STAYS
+        if job.observed.route_problem is not None:
+            return Reason.ROUTE_UNUSABLE
         if sizing is not None and sizing.silent:
             return Reason.NO_REQUESTS
         if sizing is not None and sizing.peak is not None and sizing.line is None and not sizing.places:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
 from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.moves.commands import DirectTraffic
 from rightpool.planning.work.registry import work_of
 from rightpool.runtime.observe.facts import ChildFacts
 from rightpool.workloads.admitted import pod_additions
@@ -81,11 +82,10 @@ class Children:
         hosts = self.hosts(job, ref, child)
         return None if hosts is None else build_service(_owner(job), ref, hosts, child.reference)
 
-    def front(self, job: Job, answer: Collection[int]) -> Mapping[str, Any] | None:
-        """Build the Service at which requests come in, owned by the ProfiledJob; None where none do. answer: the
-        Revisions that they go to."""
+    def fronts(self, job: Job, to: DirectTraffic) -> list[dict[str, Any]]:
+        """Build the Services at which requests come in, owned by the ProfiledJob; none where none do."""
         workload = job.spec.workload
-        return kind_of(workload).front(_owner(job), workload.chosen, answer)
+        return kind_of(workload).fronts(_owner(job), workload.chosen, to.revisions, to.beside)
 
     def hosts(self, job: Job, ref: Revision, child: ChildFacts) -> Hosts | None:
         """The host names of the child's pods under a Service of ours; None if they need none from us."""

@@ -92,7 +92,7 @@ class Executor:
         self._checkpointer = Checkpointer(store, fence, children, sidecars)
         self._refusals = Refusals(store, clock)
         self._deletions = Deletions(client, clock)
-        self._services = ChildServices(client, fence, store, children, self._refusals, self._deletions, clock)
+        self.services = ChildServices(client, fence, store, children, self._refusals, self._deletions, clock)
         self._companions = Companions(client, fence, children)
         self.trials = TrialObjects(client, fence, store, self._deletions)
         self._metrics = metrics
@@ -121,7 +121,7 @@ class Executor:
     def begin(self) -> None:
         """A new cycle."""
         self.checks.begin()
-        self._services.look()
+        self.services.look()
         self._pod_refusals.begin()
 
     def checkpoint_error(self, job: Job) -> str | None:
@@ -138,7 +138,7 @@ class Executor:
         self._checkpointer.forget(uids)
         for uid in uids:
             self._refusals.discard(uid)
-            self._services.forget(uid)
+            self.services.forget(uid)
         self.checks.forget(uids)
         self.objects.forget(uids)
         self._pod_refusals.forget(uids)
@@ -159,7 +159,7 @@ class Executor:
         if isinstance(command, EnsureRevision):
             return self._ensuring_needed(job, command)
         if isinstance(command, DirectTraffic):
-            return not self._services.directs(job, command)
+            return not self.services.directs(job, command)
         if isinstance(command, EndRevision):
             child = self._to_end(job, command)
             return child is not None and not child.deleting
@@ -212,7 +212,7 @@ class Executor:
         if isinstance(command, EnsureRevision):
             return self._ensure(job, command, pools, term)
         if isinstance(command, DirectTraffic):
-            return self._services.direct(job, command)
+            return self.services.direct(job, command)
         if isinstance(command, EndRevision):
             return self._end(job, command)
         if isinstance(command, CheckTemplate | CheckVariants):
@@ -235,7 +235,7 @@ class Executor:
             return job.observed.pool_problem is None or command.ref != job.state.revision
         if child.ended:
             return False
-        if self._services.lacking(job, command, child):
+        if self.services.lacking(job, command, child):
             return True
         if queued:
             return hold_wanted(command.suspend, child) is not None
@@ -246,7 +246,7 @@ class Executor:
     def _ensure(self, job: Job, command: EnsureRevision, pools: Mapping[str, Pool], term: int | None) -> bool:
         child = self._store.child(job.key, job.uid, command.ref.revision)
         if child is not None:
-            return self._services.ensure(job, command, child) and self._match_suspend(job, command, child)
+            return self.services.ensure(job, command, child) and self._match_suspend(job, command, child)
         pool = pools.get(command.ref.placement.pool)
         if pool is None:
             raise Fenced(f"pool {command.ref.placement.pool} is not there")
@@ -280,7 +280,7 @@ class Executor:
         self._refusals.discard(job.uid)
         about = {"job": str(job.key), "pool": pool.name, "chips": command.ref.placement.chips}
         logger.info("created %s", created.name, extra=about)
-        if self._services.ensure(job, command, created):
+        if self.services.ensure(job, command, created):
             self._match_suspend(job, command, created)
         return True
 
@@ -414,7 +414,7 @@ class Executor:
         if not self._deletions.may_delete(child.uid):
             return False
         answers = job.spec.workload.server is not None and child.owner == job.uid
-        if answers and not self._services.spares(job, command.revision):
+        if answers and not self.services.spares(job, command.revision):
             raise Fenced(f"requests may still go to r{command.revision}")
         # Read before the check that this ProfiledJob exists, so that another owner can only be an earlier one.
         resource = child.kind.resource
@@ -430,7 +430,7 @@ class Executor:
         if (fresh.state.succeeded and fresh.owner == job.uid) or fresh.deleting:
             return False
         self._deletions.delete(resource, body)
-        self._services.forget(child.uid)
+        self.services.forget(child.uid)
         logger.info("ended %s", child.name, extra={"job": str(job.key)})
         return True
 

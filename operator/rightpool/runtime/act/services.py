@@ -1,6 +1,7 @@
 """Services: of a child's pods, and of a server's requests. Created before pods start, and never an earlier owner's.
 
-That of requests is made anew where somebody has deleted it: once a minute those of all servers are listed.
+Those of requests are made anew where somebody has deleted them: once a minute those of all servers are listed. As
+often weights of HTTPRoutes are looked at, which their users may have applied anew.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from rightpool.cluster.client import ClusterClient
 from rightpool.cluster.errors import ClusterError, Forbidden, Invalid, NotFound
 from rightpool.cluster.resources import PROFILED_JOBS, SERVICES
 from rightpool.planning.jobs.job import Job, JobKey
-from rightpool.planning.moves.commands import DirectTraffic, EnsureRevision, answering
+from rightpool.planning.moves.commands import DirectTraffic, EnsureRevision, directed
 from rightpool.runtime.act.children import Children
 from rightpool.runtime.act.creation import create_or_get, name_taken_text
 from rightpool.runtime.act.deletions import Deletions
 from rightpool.runtime.act.fence import Fence, Fenced
 from rightpool.runtime.act.refusals import Refusals
+from rightpool.runtime.act.routes import Routes
 from rightpool.runtime.observe.facts import ChildFacts, controlled_by, controller_of, meta
 from rightpool.runtime.observe.store import Store
 from rightpool.workloads.front import FRONTS
@@ -70,10 +72,12 @@ class ChildServices:
         self._refusals = refusals
         self._deletions = deletions
         self._with_service: set[str] = set()  # uids of children that have their Service
-        self._fronts: dict[str, _Front] = {}  # by the same, of servers
+        self._fronts: dict[str, tuple[_Front, ...]] = {}  # by the same, of servers
         self._look_at = -math.inf
         self._looking: Future[set[_Front]] | None = None
-        self._directed: dict[str, tuple[int, ...]] = {}  # by uid of the job, where its Service sends requests
+        self._directed: dict[str, DirectTraffic] = {}  # by uid of the job, where its Services send requests
+        self._routed: dict[str, JobKey] = {}  # by the same, those with an HTTPRoute
+        self.routes = Routes(client, fence)
 
     def look(self) -> None:
         """A new cycle: see to it that Services of requests that somebody has deleted are made anew."""
@@ -84,15 +88,21 @@ class ChildServices:
             except ClusterError as error:
                 logger.warning("Services can't be listed: %s", error.message)
                 gone = set()
-            for uid, front in list(self._fronts.items()):
-                if front in gone:
+            for uid, fronts in list(self._fronts.items()):
+                for front in gone.intersection(fronts):
                     logger.warning("Service %s is gone, and is made anew", front.name, extra={"job": str(front.job)})
                     self.forget(uid)
-                    self._store.tell(front.job)
-                    self._store.wake()
+                    self._look_again(front.job)
         if self._fronts and self._looking is None and self._clock() >= self._look_at:
             self._look_at = self._clock() + LOOK_SECONDS
-            self._looking = self._client.submit(self._gone, set(self._fronts.values()))
+            self._looking = self._client.submit(self._gone, {one for fronts in self._fronts.values() for one in fronts})
+            for uid, job in list(self._routed.items()):
+                self._directed.pop(uid, None)
+                self._look_again(job)
+
+    def _look_again(self, job: JobKey) -> None:
+        self._store.tell(job)
+        self._store.wake()
 
     def _gone(self, fronts: set[_Front]) -> set[_Front]:
         """Those that are not there."""
@@ -105,13 +115,17 @@ class ChildServices:
     def lacking(self, job: Job, command: EnsureRevision, child: ChildFacts) -> bool:
         """Whether a Service may be missing: that of its pods, with which a running child was started, or that at which
         requests come in."""
-        return child.uid not in self._with_service and bool(self._wanted(job, command, child))
+        server, fronts = job.spec.workload.server, self._fronts.get(child.uid, ())
+        routed = server is not None and server.traffic.http_route is not None and len(fronts) < 2
+        return (child.uid not in self._with_service or routed) and bool(self._wanted(job, command, child))
 
     def forget(self, uid: str) -> None:
         """Forget a child that is ended, or a job that is gone."""
         self._with_service.discard(uid)
         self._fronts.pop(uid, None)
         self._directed.pop(uid, None)
+        self._routed.pop(uid, None)
+        self.routes.forget(uid)
 
     def ensure(self, job: Job, command: EnsureRevision, child: ChildFacts) -> bool:
         """Create what the child lacks; whether it exists afterwards or is not needed.
@@ -121,6 +135,7 @@ class ChildServices:
         """
         if not self.lacking(job, command, child) or child.deleting:
             return True
+        fronts: list[_Front] = []
         for manifest, owner in self._wanted(job, command, child):
             self._fence.leader()
             try:
@@ -134,39 +149,56 @@ class ChildServices:
                 self._refusals.add(job, command.ref.revision, Reason.NAME_TAKEN, _taken_text(service, owner))
                 return False
             if owner.resource is PROFILED_JOBS:
-                self._fronts[child.uid] = _Front(job.key, str(meta(service)["name"]))
+                fronts.append(_Front(job.key, str(meta(service)["name"])))
+        if fronts:
+            self._fronts[child.uid] = tuple(fronts)
         self._refusals.discard(job.uid)
         self._with_service.add(child.uid)
         return True
 
     def directs(self, job: Job, command: DirectTraffic) -> bool:
         """Whether requests go where the command says, as far as this process knows."""
-        return self._directed.get(job.uid) == command.revisions
+        return self._directed.get(job.uid) == command
 
     def spares(self, job: Job, revision: int) -> bool:
         """Whether it is certain that requests do not go to this Revision."""
-        directed = self._directed.get(job.uid)
-        return directed is not None and revision not in directed
+        command = self._directed.get(job.uid)
+        return command is not None and revision not in command.numbers
 
     def direct(self, job: Job, command: DirectTraffic) -> bool:
-        """Have requests go where the command says, in one write; whether anything was left to do. A Service that is not
-        there, or is somebody else's, sends none of ours anywhere."""
-        manifest = self._children.front(job, command.revisions)
-        if manifest is None or self.directs(job, command):
+        """Have requests go where the command says; whether anything was left to do.
+
+        First where each Service sends them, then how many an HTTPRoute sends to each: killed in between, all of them
+        come to Revisions that are there. Weights are written where both Services are this job's.
+        """
+        manifests = self._children.fronts(job, command)
+        if not manifests or self.directs(job, command):
             return False
+        answers = [self._select(job, command, manifest) for manifest in manifests]
+        done = True in answers
+        if command.beside is not None and None not in answers:
+            done |= self.routes.direct(job, command, str(manifests[0]["metadata"]["name"]))
+            self._routed[job.uid] = job.key
+        self._directed[job.uid] = command
+        return done
+
+    def _select(self, job: Job, command: DirectTraffic, manifest: Mapping[str, Any]) -> bool | None:
+        """Have a Service send requests to its pods; whether that was left to do. None of one that is not there, or is
+        somebody else's: it sends none of ours anywhere."""
         name, selector = str(manifest["metadata"]["name"]), manifest["spec"]["selector"]
         try:
             service = self._client.get(SERVICES, name, job.key.namespace)
         except NotFound:
-            service = {}
-        directed = controller_of(meta(service)) != job.uid or service["spec"]["selector"] == selector
-        if not directed:
-            self._fence.persisted(job, command)
-            about = {"name": name, "namespace": job.key.namespace, "uid": meta(service)["uid"]}
-            self._client.apply(SERVICES, {"metadata": about, "spec": {"selector": selector}})
-            logger.info("requests go to r%s", ", r".join(map(str, command.revisions)), extra={"job": str(job.key)})
-        self._directed[job.uid] = command.revisions
-        return not directed
+            return None
+        if controller_of(meta(service)) != job.uid:
+            return None
+        if service["spec"]["selector"] == selector:
+            return False
+        self._fence.persisted(job, command)
+        about = {"name": name, "namespace": job.key.namespace, "uid": meta(service)["uid"]}
+        self._client.apply(SERVICES, {"metadata": about, "spec": {"selector": selector}})
+        logger.info("%s sends requests to %s", name, selector, extra={"job": str(job.key)})
+        return True
 
     def _wanted(
         self, job: Job, command: EnsureRevision, child: ChildFacts
@@ -175,10 +207,8 @@ class ChildServices:
         own = self._children.service(job, command.ref, child) if child.state.suspended else None
         if own is not None:
             found.append((own, _ServiceOwner(child.kind.resource, child.name, child.uid)))
-        front = self._children.front(job, answering(job))
-        if front is not None:
-            found.append((front, _ServiceOwner(PROFILED_JOBS, job.key.name, job.uid)))
-        return found
+        owner = _ServiceOwner(PROFILED_JOBS, job.key.name, job.uid)
+        return [*found, *((front, owner) for front in self._children.fronts(job, directed(job)))]
 
     def _end_leftover(self, job: Job, service: Mapping[str, Any], owner: _ServiceOwner) -> None:
         """Delete the Service of an earlier owner of this name that the garbage collector has not deleted yet.

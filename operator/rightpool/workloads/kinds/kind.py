@@ -236,10 +236,10 @@ class Kind(Protocol[W]):
         """
         return None
 
-    def front(self, owner: Owner, workload: W, answer: Collection[int]) -> dict[str, Any] | None:
-        """The Service at which requests come in, and go to the Revisions with these numbers; None of a kind that
-        answers none."""
-        return None
+    def fronts(self, owner: Owner, workload: W, answer: Collection[int], beside: int | None) -> list[dict[str, Any]]:
+        """The Services at which requests come in, and go to the Revisions with these numbers; none of a kind that
+        answers none. beside: number of the one that an HTTPRoute sends a share to."""
+        return []
 
     def build(
         self,

@@ -14,7 +14,7 @@ from rightpool.api.server import ServerWorkload
 from rightpool.api.units import unix_time_of
 from rightpool.contract import LABEL_ROLE
 from rightpool.hardware.pool import Pool
-from rightpool.workloads.front import SERVES, build_front
+from rightpool.workloads.front import SERVES, beside_of, build_front
 from rightpool.workloads.injection import Injection
 from rightpool.workloads.kinds.kind import ChildState, Kind, condition_of
 from rightpool.workloads.metadata import child_metadata, controller_reference
@@ -58,9 +58,13 @@ class ServerKind(Kind[ServerWorkload]):
         """See Kind."""
         return workload.model_copy(update={"template": template})
 
-    def front(self, owner: Owner, workload: ServerWorkload, answer: Collection[int]) -> dict[str, Any]:
+    def fronts(
+        self, owner: Owner, workload: ServerWorkload, answer: Collection[int], beside: int | None
+    ) -> list[dict[str, Any]]:
         """See Kind."""
-        return build_front(owner, workload.traffic.service, workload.port, answer)
+        name = workload.traffic.service or owner.name
+        made = [build_front(owner, name, workload.port, answer)]
+        return made if beside is None else [*made, build_front(owner, beside_of(name), workload.port, [beside])]
 
     def build(
         self,

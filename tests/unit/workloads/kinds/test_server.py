@@ -111,14 +111,14 @@ def test_a_pod_without_the_profiler_is_not_warmed_up() -> None:
 def test_requests_go_to_pods_of_one_revision_or_of_all() -> None:
     labels = built(work())["spec"]["template"]["metadata"]["labels"]
     number = labels[LABEL_REVISION]
-    front, shared = (SERVER.front(OWNER, work(), answer) for answer in ([int(number)], [4, 5]))
+    front, shared = (SERVER.fronts(OWNER, work(), answer, None)[0] for answer in ([int(number)], [4, 5]))
     assert front["spec"]["selector"] == {LABEL_JOB: OWNER.name, LABEL_SERVING: "true", LABEL_REVISION: number}
     assert front["spec"]["selector"].items() <= labels.items()
     assert shared["spec"]["selector"] == {LABEL_JOB: OWNER.name, LABEL_SERVING: "true"}
     assert [(port["port"], port["targetPort"]) for port in front["spec"]["ports"]] == [(8000, 8000)]
     assert front["metadata"]["name"] == OWNER.name
     assert front["metadata"]["ownerReferences"] == [OWNER.reference]
-    assert SERVER.front(OWNER, work(traffic={"service": "ranker"}), [3])["metadata"]["name"] == "ranker"
+    assert SERVER.fronts(OWNER, work(traffic={"service": "ranker"}), [3], None)[0]["metadata"]["name"] == "ranker"
 
 
 @pytest.mark.parametrize(
