@@ -1,8 +1,9 @@
 """A program for pods: a server whose first inferences are slow. Others are answered by 500 until these are over, so
-that one that reached a cold replica shows."""
+that one that reached a cold replica shows. It ignores SIGTERM."""
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -45,4 +46,5 @@ class Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     ThreadingHTTPServer(("", PORT), Handler).serve_forever()

@@ -79,4 +79,6 @@ def test_no_user_meets_a_cold_replica(start: Start, fleet: Fleet, pool: str, ima
         eventually(lambda: deployment(fleet, f"{NAME}-r1") is None, "what was left is ended")
         fleet.edit(NAME, lambda spec: spec["workload"]["server"].update(replicas={"min": 2}))
         eventually(lambda: answered_by(fleet, "r2", 2), "another replica answers")
+        # It ignores SIGTERM: what is left ends all the same.
+        eventually(lambda: fleet.revisions_alive(NAME) == {"2"}, "its pods end with their grace period")
     assert set(traffic.answered) == {200}, traffic.answered

@@ -14,7 +14,7 @@ from rightpool.api.wording import MESSAGE
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.sizing import Servable, Sizing
 from rightpool.prediction.server import LoadLine
-from rightpool.profiles.answers import Answers, Late
+from rightpool.profiles.answers import Answers, Late, PageProblem
 from rightpool.profiles.latency import Between
 from rightpool.profiles.sample import Quality
 from rightpool.profiles.served import RequestTime
@@ -161,6 +161,26 @@ def test_a_limit_outside_the_edges_is_unseen(below: float | None, above: float |
     assert (status, reason) == ("Unknown", "LatencyUnresolved")
     assert text.startswith(f"80 ms for requests is {where}: ") and len(text) <= 160
     assert text.endswith("or read istio_request_duration_milliseconds (dialect Histogram)")
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason", "what"),
+    [
+        (PageProblem.UNREACHABLE, "MetricsUnreachable", "no replica answers"),
+        (PageProblem.UNREADABLE, "MetricsUnreadable", "no page of metrics"),
+        (PageProblem.NO_DIALECT, "DialectUnknown", "of no known server"),
+        (PageProblem.OTHER_DIALECT, "DialectDiffers", "of another server"),
+        (PageProblem.STARTED_ANEW, "CountersReset", "counters were started anew"),
+    ],
+)
+def test_a_page_that_tells_nothing(problem: PageProblem, reason: str, what: str) -> None:
+    """Such as after an update of the image."""
+    assert len(PageProblem) == 5
+    job = answering(late=None, requests_per_second=None, problem=problem)
+    status, why, text = statement_text(profiled(job, CONTEXT))
+    assert (status, why) == ("False", reason)
+    assert what in text and text.endswith(": see workload.server.metrics")
+    assert statement_text(targets_met(job, CONTEXT))[:2] == ("Unknown", "ProfileNeeded")
 
 
 def test_a_ready_replica_that_answers_with_errors() -> None:
