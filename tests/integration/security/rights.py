@@ -19,6 +19,7 @@ SECURITY: Final = Path(__file__).parents[3] / "docs" / "security.md"
 # tests/integration/runtime/test_devices.py. ProfiledJobs are made and deleted by a label of other objects alone: see
 # tests/integration/runtime/test_adoption.py; Deployments for servers alone: see test_servers.py beside it. While there
 # are servers Services are listed and, while one moves, patched: see test_servers.py and test_server_moves.py there.
+# HTTPRoutes are a right that is asked for, and none by default: see tests/unit/chart/test_child_kinds.py.
 # ConfigMaps go with servers: see tests/unit/runtime/act/test_demand_records.py.
 # PodTemplates are written of adopted objects alone: see tests/integration/kinds/test_admitted.py.
 UNASKED: Final = frozenset(

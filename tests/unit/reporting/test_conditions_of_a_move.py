@@ -62,3 +62,13 @@ def test_a_move_that_is_kept_for_what_it_was_made_for_is_verified(reason: Reason
     move = Migration("d-1", Action.MOVE, Phase.HOLDING, here, here, NOW - 900, NOW - 60, CHEAPER_POOL)
     job = end_migration(changed(job, migration=move), move, Outcome.VERIFIED, reason, NOW)
     assert status_and_reason(ConditionType.VERIFIED, job) == ("True", reason)
+
+
+def test_a_move_by_weights_says_its_share() -> None:
+    job = running()
+    here = job.state.revision
+    assert here is not None
+    there = replace(here, revision=2, placement=Placement("a10g", 4, 1))
+    move = Migration("d-1", Action.MOVE, Phase.SHARING, here, there, NOW - 900, NOW - 600, CHEAPER_POOL, share=25)
+    shown = condition_of(ConditionType.MIGRATING, changed(job, migration=move))
+    assert "of a10g, Sharing 25%" in shown.message

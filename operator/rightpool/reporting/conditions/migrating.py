@@ -72,7 +72,8 @@ def _under_way(job: Job, migration: Migration, context: Context) -> Statement:
     stuck, waits = _waits(job, migration, context.now)
     if waits:
         return Statement("True", stuck or reason, f"{migration.id} is {migration.phase.value}: {waits}")
-    return Statement("True", reason, sentence(f"{way}, {migration.phase.value}", why))
+    share = f" {migration.share}%" if migration.share and migration.phase is Phase.SHARING else ""
+    return Statement("True", reason, sentence(f"{way}, {migration.phase.value}{share}", why))
 
 
 def _waits(job: Job, migration: Migration, now: float) -> tuple[Reason | None, str]:

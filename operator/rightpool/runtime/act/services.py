@@ -93,7 +93,7 @@ class ChildServices:
                     logger.warning("Service %s is gone, and is made anew", front.name, extra={"job": str(front.job)})
                     self.forget(uid)
                     self._look_again(front.job)
-        if self._fronts and self._looking is None and self._clock() >= self._look_at:
+        if (self._fronts or self._routed) and self._looking is None and self._clock() >= self._look_at:
             self._look_at = self._clock() + LOOK_SECONDS
             self._looking = self._client.submit(self._gone, {one for fronts in self._fronts.values() for one in fronts})
             for uid, job in list(self._routed.items()):

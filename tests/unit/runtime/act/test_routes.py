@@ -64,12 +64,13 @@ class Held:
     def leader(self) -> None: ...
 
 
-def operator(api: Api) -> ChildServices:
+def operator(api: Api, store: Store | None = None) -> ChildServices:
     api.left = float("inf")
     cluster: Any = api
     fence: Any = Held()
     none: Any = None
-    return ChildServices(cluster, fence, Store(), Children("profiler:1", b"k" * 32), none, none, lambda: 0.0)
+    children = Children("profiler:1", b"k" * 32)
+    return ChildServices(cluster, fence, store or Store(), children, none, none, lambda: 0.0)
 
 
 def cluster() -> Api:
@@ -117,6 +118,21 @@ def test_an_operator_that_dies_between_writes_sends_requests_to_what_is_there(
     assert (operator(api).direct(JOB, after), api.writes) == (False, []), "nothing is written twice"
     for number in {1, 2} - after.numbers:
         assert second.spares(JOB, number)
+
+
+def test_weights_that_their_user_applies_anew_are_written_again_within_a_minute() -> None:
+    api, store = cluster(), Store()
+    services = operator(api, store)
+    services.direct(JOB, LEFT)
+    services.direct(JOB, SHARED[1])
+    assert services.directs(JOB, SHARED[1])
+    body = api.objects[HTTP_ROUTES, "edge"]
+    body["spec"] = route([ref(NAME, 100), ref(f"{NAME}-next", 0), ref("own", 30)])["spec"]
+    store.take_news()
+    services.look()
+    assert JOB.key in store.take_news() and not services.directs(JOB, SHARED[1])
+    services.direct(JOB, SHARED[1])
+    assert shares(api) == {1: 75, 2: 25}
 
 
 PROBLEMS = {
