@@ -285,7 +285,7 @@ def _starting(job: Job, assessment: Assessment, decision: Decision) -> str:
     if decision.target is None:
         return ""
     seen = job.observed.adopted
-    if job.awaits is None or seen is None:
+    if seen is None or not job.starts_itself(decision.target):
         return f"starts on {place(decision.target)}"
     why = job.revision(seen.revision).blocked
     room = f"there is room for {place(decision.target)}, and Kubernetes starts it"

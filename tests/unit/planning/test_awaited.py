@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightpool.api.action import Action
+from rightpool.api.adopted_object import AdoptedObject
+from rightpool.api.altered import altered
 from rightpool.api.conditions import Reason
 from rightpool.api.placement import Placement
 from rightpool.hardware.pool import Pool
@@ -136,23 +138,51 @@ def test_where_it_ran_before_it_waits_again() -> None:
     assert moved.awaits is None, "it has nodes again"
 
 
-def test_pods_of_it_that_lack_chips_wait_where_the_others_are() -> None:
-    """Kubernetes gives a node to one pod, and has none for the other: what it has it keeps, and it is made room for."""
-    pools = {
-        "only": pool("only", A100_CHIP, 2.0, total=16, free=0, per_node=8),
-        "other": pool("other", A100_CHIP, 2.0, total=8, free=8, per_node=8),
-    }
-    has = Placement("only", 8, 2)
-    half = replace(PENDING, active=2, running=1, nodes={"node-1": 1})
-    ran = running(has, 640.0, "ran", watched(), pools=pools)
-    lacks = Adopted("job-1", 1, has, awaits=AwaitedChips(4, 1, GPU, NOW - 60.0, "only"))
-    one = changed(ran, adopted=lacks, revisions={1: half})
-    made = plan(fleet([wide(), one], pools, FREE), allocator=FleetAllocator())
+HAS = Placement("only", 8, 2)
+TWO_POOLS = {
+    "only": pool("only", A100_CHIP, 2.0, total=16, free=0, per_node=8),
+    "other": pool("other", A100_CHIP, 2.0, total=8, free=8, per_node=8),
+}
+
+
+def partly(**sections: Any) -> Job:
+    """Kubernetes has had a node for one of its pods, and for half an hour has none for the other."""
+    half = replace(PENDING, active=2, running=1, nodes={"node-1": 1}, started_at=NOW - 1800.0)
+    made = watched(elasticity={"minChips": 8, "maxChips": 8}, **sections)
+    ran = running(HAS, 640.0, "ran", made, pools=TWO_POOLS)
+    lacks = Adopted("job-1", 1, HAS, awaits=AwaitedChips(4, 1, GPU, NOW - 1800.0, "only"))
+    assert ran.state.revision is not None
+    state = replace(ran.state, revision=replace(ran.state.revision, since=None), adopted=AdoptedObject("job-1"))
+    seen = ran.observed._replace(adopted=lacks, revisions={1: half})  # `adopted` is of the state, too
+    return altered(ran, state=state, observed=seen)
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [{}, {"adoption": {"change": "Suspend"}, "placement": {"pools": {"allow": ["only"]}}}],
+    ids=["it may not be moved", "it may be moved, and there is nowhere else"],
+)
+def test_pods_of_it_that_lack_chips_wait_where_the_others_are(sections: dict[str, Any]) -> None:
+    """What it has it keeps, and for what it lacks room is made."""
+    one = partly(**sections)
+    made = plan(fleet([wide(), one], TWO_POOLS, FREE), allocator=FleetAllocator())
     assert made.assessments[wide().key].decision.reason is Reason.FLEET_GAINS
     evaluated = made.assessments[one.key].evaluated
-    assert evaluated is not None and evaluated.places == (Placement("only", 4, 1),)
-    after = advance(one, made.assessments[one.key], AUTO, NOW, lambda job, assessment, now: "")
-    assert after.state.migration is None
+    assert evaluated is not None and evaluated.places[-1] == Placement("only", 4, 1)
+    free = replace(TWO_POOLS["only"], free=4)
+    there = plan(fleet([one], {"only": free}, FREE), allocator=FleetAllocator()).assessments[one.key]
+    assert (there.decision.action, there.decision.target) == (Action.START, Placement("only", 4, 1))
+    for assessment in (made.assessments[one.key], there):
+        after = advance(one, assessment, AUTO, NOW, lambda job, assessment, now: "")
+        assert after.state.migration is None
+
+
+def test_where_it_may_be_moved_it_goes_where_there_is_room_for_all_of_it() -> None:
+    one = partly(adoption={"change": "Suspend"})
+    assessment = plan(fleet([one], TWO_POOLS, FREE), allocator=FleetAllocator()).assessments[one.key]
+    assert assessment.decision.reason is Reason.START_DEADLINE_EXCEEDED
+    after = advance(one, assessment, AUTO, NOW, lambda job, assessment, now: "")
+    assert after.state.migration is not None and after.state.migration.target.placement.pool == "other"
 
 
 @given(

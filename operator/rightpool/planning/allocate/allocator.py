@@ -60,15 +60,14 @@ class Ask:
     def chips(self, offer: int) -> int:
         """How many of an offer's chips it does not have yet."""
         place = self.offers[offer]
-        return max(0, place.chips - own_chips(self.job, place.pool))
+        own = 0 if self.job.starts_itself(place) else own_chips(self.job, place.pool)
+        return max(0, place.chips - own)
 
 
 def own_chips(job: Job, pool: str) -> int:
     """Chips of a pool that a job has."""
     revision = job.state.revision
-    if revision is None or revision.placement.pool != pool or job.awaits is not None:
-        return 0
-    return revision.placement.chips
+    return 0 if revision is None or revision.placement.pool != pool else revision.placement.chips
 
 
 class MarketMembers(NamedTuple):

@@ -82,7 +82,7 @@ class Room:
         if openings is None:
             return
         pods, each = _in_units(self._pools[target.pool], target)
-        taken = openings.take(pods, each, _needs(job, self._pools[target.pool]), self._own(job, target.pool, openings))
+        taken = openings.take(pods, each, _needs(job, self._pools[target.pool]), self._own(job, target, openings))
         _add(self._promised.setdefault(job.key, {}).setdefault(target.pool, {}), taken)
         self._version += 1
         self.touched.add(target.pool)
@@ -118,7 +118,7 @@ class Room:
                 continue
             seen.add(place.pool)
             pods, each = _in_units(self._pools[place.pool], place)
-            own = self._own(job, place.pool, openings)
+            own = self._own(job, place, openings)
             missing = (pods - min(pods, openings.pods(each, _needs(job, self._pools[place.pool]), own))) * each
             new = place.pool not in before
             if best is None or (new, missing, rank) < best[:3]:
@@ -129,7 +129,7 @@ class Room:
         pods, each = _in_units(self._pools[place.pool], place)
         openings = self._openings[place.pool]
         nodes = -(-pods // max(1, openings.unit // each))
-        own, needs = self._own(job, place.pool, openings), _needs(job, self._pools[place.pool])
+        own, needs = self._own(job, place, openings), _needs(job, self._pools[place.pool])
         self._kept[place.pool] = (job.key, openings.keep(nodes, own, needs, before.get(place.pool, frozenset())))
         self._version += 1
         self.touched.add(place.pool)
@@ -157,8 +157,8 @@ class Room:
             if known is not None:
                 there[name] = known.copy()
         own: dict[JobKey, dict[str, int]] = {}
-        for job, _ in changes:
-            here = _leaves(job)
+        for job, place in changes:
+            here = None if place is not None and job.starts_itself(place) else _leaves(job)
             if here is not None and here in there:
                 own[job.key] = _held(job, here, there[here])
                 there[here].give(own[job.key])
@@ -173,7 +173,7 @@ class Room:
             if openings.pods(each, needs) < pods:
                 found.add(job.key)
                 continue
-            stays = _leaves(job) == place.pool
+            stays = job.key in own and _leaves(job) == place.pool
             openings.take(pods, each, needs, dict.fromkeys(own[job.key], 0) if stays else None)
         return frozenset(found)
 
@@ -200,13 +200,15 @@ class Room:
         openings = self._of(place.pool)
         if openings is None:
             return False
-        own = known.get(place.pool)
+        alone = job.starts_itself(place)
+        own = None if alone else known.get(place.pool)
         if own is None:
-            own = self._own(job, place.pool, openings)
+            own = self._own(job, place, openings)
             if kept:
                 own = dict(own)
                 _add(own, self._kept[place.pool][1])
-            known[place.pool] = own
+            if not alone:
+                known[place.pool] = own
         pods, each = _in_units(self._pools[place.pool], place)
         needs = _needs(job, self._pools[place.pool]) if job.variants else job.needs
         return openings.pods(each, needs, own) >= pods
@@ -217,12 +219,11 @@ class Room:
             openings = self._openings[pool] = Openings(self._pools[pool])
         return openings
 
-    def _own(self, job: Job, pool: str, openings: Openings) -> Mapping[str, int]:
+    def _own(self, job: Job, place: Placement, openings: Openings) -> Mapping[str, int]:
         """Chips of a pool that are the job's, by node: held by its pods, or promised to it."""
-        promised = self._promised.get(job.key, {}).get(pool, {})
-        if job.awaits is not None:
-            return promised  # it asks for what it lacks
-        held = _held(job, pool, openings)
+        promised = self._promised.get(job.key, {}).get(place.pool, {})
+        # What Kubernetes starts there is beside what the job has.
+        held = {} if job.starts_itself(place) else _held(job, place.pool, openings)
         if not held:
             return promised
         _add(held, promised)
@@ -295,10 +296,8 @@ def reservation(job: Job) -> tuple[Placement, ...]:
 
 
 def _leaves(job: Job) -> str | None:
-    """The pool whose chips a job gives up where it gets others; None where it has none, or keeps what it has."""
+    """The pool whose chips a job gives up where it gets others; None where it has none."""
     state = job.state
-    if job.awaits is not None:
-        return None
     if state.migration is not None:
         return state.migration.source.placement.pool
     return None if state.revision is None else state.revision.placement.pool

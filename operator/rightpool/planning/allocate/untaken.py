@@ -17,7 +17,7 @@ def untaken(alone: Mapping[JobKey, Assessment], fleet: Fleet, before: Mapping[Jo
     found: dict[JobKey, float] = {}
     longest = fleet.policy.start_deadline.total_seconds() + fleet.policy.fleet.max_wait.total_seconds()
     for key, assessment in alone.items():
-        if fleet.jobs[key].awaits is None:
+        if fleet.jobs[key].lacks is None:
             continue
         since, room = before.get(key), any(assessment.fits)
         if since is not None and fleet.now - since <= longest and (room or given_up(since, fleet)):

@@ -9,6 +9,7 @@ from zlib import crc32
 from rightpool.api.adopted_object import Undone
 from rightpool.api.altered import altered
 from rightpool.api.migration import Phase
+from rightpool.api.placement import Placement
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.api.revision import Revision
 from rightpool.api.state import JobState
@@ -326,18 +327,27 @@ class Job:
         return child.exists and child.suspended
 
     @property
-    def awaits(self) -> AwaitedChips | None:
-        """What its object waits for, which starts without the operator; None where it does not, or where the operator
-        may start it elsewhere."""
+    def lacks(self) -> AwaitedChips | None:
+        """What pods of its object wait for; None where they do not, or it is moved."""
         seen = self.observed.adopted
-        its_own = self.state.revision is None or self.spec.only_watched
-        return seen.awaits if seen is not None and its_own and self.state.migration is None else None
+        return None if seen is None or self.state.migration is not None else seen.awaits
+
+    @property
+    def awaits(self) -> AwaitedChips | None:
+        """The same of an object that the operator does not start elsewhere: it has not seen it run, or may not."""
+        return self.lacks if self.state.revision is None or self.spec.only_watched else None
+
+    def starts_itself(self, place: Placement) -> bool:
+        """Whether Kubernetes starts what waits of its object there, as that is."""
+        lacks = self.lacks
+        same = lacks is not None and (place.pool, place.chips, place.replicas) == (lacks.pool, *lacks[:2])
+        return same or self.awaits is not None
 
     @property
     def waits_since(self) -> float:
         """Unix seconds since when it has no place, or has had the one that it has."""
-        if self.awaits is not None:
-            return self.awaits.since
+        if self.lacks is not None:
+            return self.lacks.since
         return self.created_at if self.state.revision is None else self.state.revision.created_at
 
     @property

@@ -237,7 +237,7 @@ class _Evaluating:
         if gap is None:
             return _Part(job, shape)
         if late(job, fleet.policy, fleet.now):
-            part = self._start(job, shape)
+            part = self._or_here(job, shape, self._start(job, shape))
             if part.start[1]:
                 return part
         hold = Decision(Action.HOLD, gap.reason, evidence=gap)
@@ -249,6 +249,21 @@ class _Evaluating:
         start = self._ordered(awaited_start(shape, awaits, job.spec.targets.objective), None, pools)
         nowhere = Decision(Action.HOLD, Reason.WORKLOAD_NOT_RUNNING)
         return _Part(job, intent=Intent.START, decision=None if start[1] else nowhere, start=start)
+
+    def _or_here(self, job: Job, shape: Shape, elsewhere: _Part) -> _Part:
+        """Of an object that is to be started elsewhere: there, or where it waits, where that has room first."""
+        if job.lacks is None:
+            return elsewhere
+        offers, wanted, places = elsewhere.start
+        here = tuple(place for place in self._awaiting(job, shape, job.lacks).start[2] if place not in places)
+        options = np.array([self.register.option(place) for place in here], dtype=np.int64)
+        others = np.isin(offers.option, options, invert=True)  # it need not be a size that the operator may give it
+        both = Offers.unmeasured(
+            np.concatenate([offers.option[others], options]),
+            np.concatenate([offers.gate[others], np.full(len(options), NONE)]),
+        )
+        more = range(len(both.option) - len(options), len(both.option))
+        return replace(elsewhere, start=(both, (*wanted, *more), (*places, *here)), decision=None)
 
     def _served(self, job: Job, shape: Shape) -> _Part:
         """Of a server whose record says what it would be elsewhere."""

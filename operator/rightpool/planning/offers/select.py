@@ -119,7 +119,7 @@ def _under_way(job: Job) -> Decision:
 def _act(job: Job, evaluated: Evaluated, taken: Candidate, policy: PlacementPolicySpec) -> Decision:
     """Act on a candidate that has room, where the user and the platform team let it."""
     intent, revision = evaluated.intent, job.state.revision
-    if job.awaits is not None:
+    if intent is Intent.START and job.starts_itself(taken.placement):
         return Decision(Action.START, Reason.STARTING, taken)
     kept = _kept(job, taken)
     if kept is not None:

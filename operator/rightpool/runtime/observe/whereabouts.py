@@ -65,13 +65,15 @@ def found_at(
 def awaited_chips(
     job: Job, child: ChildFacts, pods: Collection[PodFacts], resources: Collection[str], there: Collection[str] = ()
 ) -> AwaitedChips | None:
-    """The chips that Kubernetes finds nowhere for its pods, as its user has made it. What the operator has changed of
-    it waits where it was to go. pods: those that have not ended. resources: of the pools. there: pools that some of
-    its pods are in."""
+    """The chips that Kubernetes finds nowhere for its pods. pods: those that have not ended. resources: of the pools.
+    there: pools that some of its pods are in."""
+    here = job.state.revision
     about, pending = child.adopted, [pod for pod in pods if pod.node is None and not pod.deleting]
     moments = [pod.unschedulable_since for pod in pending if pod.unschedulable_since is not None]
-    if about is None or about.size is None or about.original is not None or not job.spec.seen or not moments:
+    if about is None or about.size is None or not job.spec.seen or not moments:
         return None
+    if about.original is not None and here is None:
+        return None  # where it was to go is not known any more
     homeless = any(pod.node is not None for pod in pods) and not there
     if homeless or len(there) > 1 or any(pod.own_block for pod in pending):
         return None  # it is in no one pool, or no chips would help it
@@ -80,9 +82,11 @@ def awaited_chips(
     if len(asked) != 1 or len({count for _, count in chips}) != 1:
         return None
     since = min(moments)
-    if job.state.revision is None:  # pods that are made anew have waited before
+    if here is None:  # pods that are made anew have waited before
         since = max(job.created_at, child.state.started_at or since)
-    return AwaitedChips(sum(count for _, count in chips), waiting, asked.pop(), since, next(iter(there), None))
+    kept = here is not None and not job.spec.only_watched
+    pool = next(iter(there), here.placement.pool if here is not None and kept else None)
+    return AwaitedChips(sum(count for _, count in chips), waiting, asked.pop(), since, pool)
 
 
 def _without_left(job: Job, migration: Migration, pods: Collection[PodFacts], inventory: PoolInventory) -> Job:
