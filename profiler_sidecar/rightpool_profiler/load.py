@@ -56,6 +56,7 @@ class Load:
         self._settings = settings
         self._request = request
         self._warm = warm
+        self._body: bytes | None = None
         self._first = first
         self._pause = pause
         self._ended = threading.Event()
@@ -65,6 +66,7 @@ class Load:
         rungs = rungs_of(self._settings.at_once)
         while not self._warm.exists():
             await asyncio.sleep(self._pause)
+        self._body = self._request.read_body()  # once: of many senders each would have a copy
         for rung in rungs:
             await self._at_once(rung, self._first)
         while True:
@@ -81,7 +83,7 @@ class Load:
                 raise
 
     def _send(self, until: float) -> None:
-        sender = Sender(self._request)
+        sender = Sender(self._request, self._body)
         while time.monotonic() < until and not self._ended.is_set():
             try:
                 sender.send()

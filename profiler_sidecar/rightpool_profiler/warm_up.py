@@ -64,6 +64,13 @@ class WarmUpSettings:
         except TypeError as error:
             raise ValueError(f"{contract.ENV_WARM_UP}: {error}") from None
 
+    def read_body(self) -> bytes | None:
+        """The body as it is now. Raises OSError and ValueError where it can't be read."""
+        try:
+            return None if self.body is None else Path(self.body).read_bytes()
+        except FileNotFoundError:
+            raise ValueError("the ConfigMap of its body, or its key, is not there") from None
+
 
 class WarmUp:
     """Keeps the mark true."""
@@ -134,7 +141,7 @@ class WarmUp:
 
     def _send(self) -> None:
         """One request, over a connection of its own. Raises what its caller catches."""
-        sender = Sender(self._settings)
+        sender = Sender(self._settings, self._settings.read_body())
         try:
             sender.send()
         finally:
@@ -144,15 +151,11 @@ class WarmUp:
 class Sender:
     """Sends the request over one connection, again and again. Used by one thread."""
 
-    def __init__(self, settings: WarmUpSettings) -> None:
-        """Raises OSError and ValueError where the body can't be read."""
+    def __init__(self, settings: WarmUpSettings, body: bytes | None) -> None:
         self._settings = settings
-        try:
-            self._body = None if settings.body is None else Path(settings.body).read_bytes()
-        except FileNotFoundError:
-            raise ValueError("the ConfigMap of its body, or its key, is not there") from None
+        self._body = body
         self._headers = {"User-Agent": "rightpool-warm-up"}
-        if self._body is not None:
+        if body is not None:
             self._headers["Content-Type"] = settings.content_type
         self._connection = http.client.HTTPConnection(_HOST, settings.port, timeout=_LONGEST_SECONDS)
 

@@ -37,10 +37,9 @@ def trial_spec(spec: ProfiledJobSpec, run: TrialRun) -> dict[str, Any]:
     place, workload = run.placement, workload_on(spec, run.vendor)
     chosen = workload.job or workload.server
     assert chosen is not None
-    template, unlike = trial_template(chosen.template, spec.trial.volumes), {"window"}
+    template = trial_template(chosen.template, spec.trial.volumes)
     if workload.server is not None:
         _without_clients(template, workload.server, run)
-        unlike.add("mode")  # it is the profiler that sends it requests
     window = max(run.measures, 3.0 * spec.profiling.interval.total_seconds())
     job = {
         "chipsPerReplica": place.chips_per_replica,
@@ -57,7 +56,7 @@ def trial_spec(spec: ProfiledJobSpec, run: TrialRun) -> dict[str, Any]:
         "placement": {"pools": {"allow": [place.pool]}, "capacity": place.capacity.value},
         "checkpoint": {"mode": CheckpointMode.NONE.value},
         "profiling": {
-            **spec.profiling.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=unlike),
+            **spec.profiling.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"window"}),
             "trace": "Off",
             "window": f"{window:.0f}s",
         },

@@ -28,11 +28,13 @@ from tests.integration.runtime.conftest import Start
 from tests.integration.runtime.harness import Body, Fleet
 from tests.integration.runtime.test_crash import events
 from tests.integration.runtime.test_real_failures import pool
-from tests.integration.runtime.test_server_moves import other
+from tests.integration.runtime.test_served_requests import image as bento
+from tests.integration.runtime.test_served_requests import template
+from tests.integration.runtime.test_server_moves import SHARED_RATE, other, timed
 from tests.integration.runtime.test_servers import NAME, SLICES, answered_by, create
 from tests.patience import eventually
 
-__all__ = ["other", "pool"]
+__all__ = ["bento", "other", "pool"]
 
 pytestmark = pytest.mark.cluster
 
@@ -117,9 +119,9 @@ def serve(fleet: Fleet, pool: str, other: str) -> str:
     return url
 
 
-def answers(url: str) -> bool:
+def answers(url: str, body: bytes | None = SAMPLE.encode()) -> bool:
     try:
-        with urllib.request.urlopen(url, SAMPLE.encode(), timeout=60) as answer:
+        with urllib.request.urlopen(url, body, timeout=60) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False
@@ -177,3 +179,49 @@ def test_what_its_batches_take_there_is_measured_and_no_client_gets_there(
 
     eventually(lambda: "measured there, in a trial" in explained(), lambda: explained())
     print(explained())
+
+
+DIES = """
+import os, runpy, sys
+if "RIGHTPOOL_TRIAL" in os.environ:
+    sys.exit("no such device")
+runpy.run_path("/server.py", run_name="__main__")
+"""
+
+
+def test_one_that_dies_there_says_its_last_line_and_the_server_answers_on(
+    start: Start, fleet: Fleet, pool: str, cheap: str, image: str, bento: str, kubeconfig: Path
+) -> None:
+    record = demand_object(fleet.namespace, JobKey(fleet.namespace, NAME), timed({f"{pool}/1": 0.01}), None)
+    fleet.client.create(CONFIG_MAPS, record)
+    start(RIGHTPOOL_SIDECAR_IMAGE=image)
+    pods = template(bento)
+    pods["spec"]["containers"][0]["command"] = ["/usr/bin/python3", "-c", DIES]
+    create(
+        fleet,
+        chipsPerReplica=1,
+        replicas={"min": 1},
+        drain={"quiet": "0s", "timeout": "1s"},
+        warmUp={"method": "GET", "path": "/predict?seconds=0.01", "requests": 5},
+        template=pods,
+        spec={
+            "adaptation": {"mode": "Recommend"},
+            "placement": {"pools": {"allow": [pool, cheap]}},
+            "profiling": {"interval": "1s", "window": "5s"},
+            "targets": {"latency": {"p99": "100ms"}},
+            "trial": {"duration": "1m"},
+        },
+    )
+    eventually(lambda: answered_by(fleet, "r1", 1), "it answers")
+    address = fleet.client.get(SERVICES, NAME, fleet.namespace)["spec"]["clusterIP"]
+    url = f"http://{address}:8000/predict?seconds=0.01"
+    eventually(lambda: answers(url, None), "the node sends what comes to the Service to its pods")
+    with OpenLoop(SHARED_RATE, lambda number: url) as traffic:
+        eventually(lambda: fleet.status(NAME).get("server", {}).get("needed"), "its week is known")
+        ask = ("trial", NAME, "-n", fleet.namespace, "--pool", cheap, "--for", "30s", "--wait")
+        shown = rightpool(*ask, kubeconfig=kubeconfig)
+    assert shown.returncode == 1, shown.stdout
+    assert f"nothing measured on 1 chip of {cheap}" in shown.stderr and "no such device" in shown.stderr, shown.stderr
+    assert "TrialFailed" in {event["reason"] for event in events(fleet, NAME)}
+    assert set(traffic.answered) == {200}, traffic.answered
+    assert fleet.status(NAME)["placement"]["pool"] == pool

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from rightpool.api.latency import Latency
+from rightpool.api.status import PlaceSize
 from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.sizing import Sizing
 from rightpool.profiles.answers import Answers, PageProblem
 from rightpool.profiles.latency import Between
 from rightpool.profiles.sample import Quality
@@ -16,6 +18,7 @@ from rightpool.reporting.conditions.measured import profiled
 from rightpool.reporting.server_status import p99_text, server_status
 from rightpool.reporting.status import draft_status
 from rightpool.reporting.stored_job import StoredJob, packed
+from rightpool.reporting.verdicts import Verdicts, made_verdicts, stored_verdicts
 from rightpool.reporting.write_policy import NUMBERS_SECONDS, WritePolicy
 from tests.unit.planning.jobs import NOW, changed
 from tests.unit.runtime.test_server_feed import SERVER
@@ -99,3 +102,20 @@ def test_demand_that_varies_writes_no_status_at_once() -> None:
     assert policy.wait("u", stored, doubled, {}, now + 10.0) == NUMBERS_SECONDS - 10.0
     unknown = body(Answers(1, problem=PageProblem.UNREACHABLE))
     assert policy.wait("u", stored, unknown, {}, now + 20.0) == 0.0, "Profiled says why nothing is known"
+
+
+def test_a_pool_where_its_batches_were_timed_is_worth_a_write_and_once() -> None:
+    """As after a trial, of which the decision then speaks."""
+
+    def sized(measured: bool) -> Job:
+        place = PlaceSize("a10g", 0.01, 0.001, 1.0, 4.0, 8.0, 0.1, 1.0, measured=measured, servable=90.0, replicas=1)
+        sizing = Sizing({}, "a100/1", 7200.0, 20.0, places=(place,))
+        return changed(answering(BUSY), sizing=sizing)
+
+    def written(job: Job) -> Verdicts:
+        return stored_verdicts(dict(draft_status(StoredJob(job, packed({}), None, ""), job, CONTEXT).body))
+
+    before, after = sized(False), sized(True)
+    assert written(before).timed == made_verdicts(before, CONTEXT).timed == frozenset()
+    assert written(after).timed == made_verdicts(after, CONTEXT).timed == {"a10g"}
+    assert made_verdicts(after, CONTEXT).print != made_verdicts(before, CONTEXT).print
