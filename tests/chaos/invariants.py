@@ -2,9 +2,9 @@
 
 Checked at every event:
     two Revisions      pods of two children of one ProfiledJob run at the same time
-    history            a ledger entry changes (but for what its move cost, which grows, what an edit of the size
-                       brought, which is measured later, and its message, which goes), or is lost (but for a save that
-                       was asked for again and is counted there), or the ids do not increase
+    history            a ledger entry changes (but for what its move cost, which grows, what a change of the
+                       size brought, which is measured later, and its message, which goes), or is lost (but for a save
+                       that was asked for again and is counted there), or the ids do not increase
     phase              a migration makes a transition that is not allowed, or ends without a ledger entry
     revision           the number of the Revision decreases, or the child of an ended Revision is created again
     money              `spent` decreases
@@ -48,7 +48,8 @@ _NEXT: Final[Mapping[str, frozenset[str | None]]] = {
 # What a move cost is known later than its outcome: when the new pods have caught up with the steps that were lost. It
 # may be set and grow.
 _LATER: Final = frozenset({"cost", "lostSeconds"})
-# An edit of the size is over when its pods run; what it brought is measured after that, once.
+# A change of the size, by its user or by the fleet's plan, is over when its pods run; what it brought is measured after
+# that, once.
 _MEASURED_LATER: Final = frozenset({"realised", "throttled"})
 # Reasons of Placed=False with which a job has no child.
 _EXCUSED: Final = frozenset(
@@ -358,7 +359,8 @@ def _forbidden(entry: Body, now: Body) -> Iterator[str]:
             continue
         if key == "message" and after is None:
             continue
-        if key in _MEASURED_LATER and entry.get("action") == "Update" and before is None:
+        resized = entry.get("action") == "Update" or entry.get("reason") == "FleetGains"
+        if key in _MEASURED_LATER and resized and before is None:
             continue
         if key not in _LATER:
             yield key

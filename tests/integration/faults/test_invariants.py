@@ -189,9 +189,10 @@ def test_the_message_of_an_old_entry_may_go(feed: Feed) -> None:
     assert feed.found == []
 
 
-def test_what_an_edit_brought_is_measured_later(feed: Feed) -> None:
-    measured = SIZE | {"realised": "8"}
-    feed(PROFILED_JOBS, job(history=[entry(1, **SIZE)]))(PROFILED_JOBS, job(history=[entry(1, **measured)]))
+@pytest.mark.parametrize("size", [SIZE, SIZE | {"action": "Resize", "reason": "FleetGains"}], ids=["edit", "plan"])
+def test_what_another_size_brought_is_measured_later(feed: Feed, size: Body) -> None:
+    measured = size | {"realised": "8"}
+    feed(PROFILED_JOBS, job(history=[entry(1, **size)]))(PROFILED_JOBS, job(history=[entry(1, **measured)]))
     assert feed.found == []
 
 
