@@ -115,7 +115,7 @@ def test_a_profiledjob_names_a_job_and_is_deleted_alone(start: Start, fleet: Fle
     assert job(fleet, "train")["status"]["active"] == 1
 
 
-def test_an_object_that_is_made_anew_is_another_one(start: Start, fleet: Fleet) -> None:
+def test_an_object_that_is_made_anew_is_followed(start: Start, fleet: Fleet) -> None:
     start()
     refer(fleet, "mine", "train")
     eventually(lambda: reason(fleet, "mine") == "WorkloadNotFound")
@@ -124,8 +124,9 @@ def test_an_object_that_is_made_anew_is_another_one(start: Start, fleet: Fleet) 
     fleet.client.delete(JOBS, "train", fleet.namespace, propagation="Foreground")
     eventually(lambda: reason(fleet, "mine") == "WorkloadNotFound")
     eventually(lambda: "perHour" not in fleet.status("mine")["cost"], "the meter stops")
-    make_job(fleet, "train")
-    eventually(lambda: reason(fleet, "mine") == "WorkloadReplaced")
+    uid = make_job(fleet, "train")["metadata"]["uid"]
+    eventually(lambda: reason(fleet, "mine") == "Running")
+    eventually(lambda: fleet.status("mine")["adopted"]["uid"] == uid and "perHour" in fleet.status("mine")["cost"])
 
 
 def test_what_can_not_be_adopted_is_told_with_the_remedy(start: Start, fleet: Fleet) -> None:
