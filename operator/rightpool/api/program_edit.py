@@ -43,7 +43,8 @@ class ProgramEdit(Record):
     """Image of the container with the chips before, as messages name it. Absent: not known."""
 
     rates: Annotated[tuple[Quantity, ...], Field(max_length=MAX_RATES, exclude_if=not_)] = ()
-    """Throughput before, in the newest windows, units a second, the newest last. Absent: it is judged."""
+    """Throughput before, in the newest windows, units a second, the newest last. Of a server batches a second of one
+    replica, or tokens a second of one request. Absent: it is judged."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What that counts. Absent: Samples."""
@@ -57,6 +58,12 @@ class ProgramEdit(Record):
 
     batch: int | None = None
     """Samples of a step before. Absent: not known."""
+
+    loads: Annotated[tuple[Quantity, ...], Field(max_length=MAX_RATES, exclude_if=not_)] = ()
+    """Of a server: requests of a batch, or those that share a token's step, in the same windows. Absent: it is none."""
+
+    answered: Annotated[tuple[Quantity, ...], Field(max_length=2, exclude_if=not_)] = ()
+    """Of a server: requests in these windows, and how many of them failed. Absent: it is none."""
 
     judged: Annotated[str, Field(exclude_if=not_)] = ""
     """Hash of the workload that was judged. Absent: none was yet."""

@@ -108,6 +108,7 @@ class Observer:
                     or last.job.observed.answers is not server.answers
                     or last.job.observed.sizing is not server.sizing
                     or last.job.observed.sides is not server.sides
+                    or last.job.observed.service is not server.service
                     or key in self._news
                     or stored.job.state.trial is not None
                     or self._executor.trials.stored(stored.job) is not None
@@ -144,6 +145,7 @@ class Observer:
             answers=server.answers,
             sizing=server.sizing,
             sides=server.sides,
+            service=server.service,
             trial=self._trial(job, server, inventory, now),
             refusal=executor.refusal(job),
             route_problem=executor.services.routes.problem(job),

@@ -15,6 +15,7 @@ from rightpool.api.action import Action
 from rightpool.api.conditions import Reason
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.profiledjob import ProfiledJobSpec
+from rightpool.api.revision import Revision
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.profiles.answers import PageProblem
 from rightpool.profiles.demand import Demanded
@@ -255,3 +256,28 @@ def test_batches_of_both_sides_of_a_move_are_remembered() -> None:
     assert record is not None
     assert [record.loads.at(f"{pool}/4") is not None for pool in ("a100", "l40s")] == [True, True]
     operator.feed.close()
+
+
+def test_windows_of_the_revision_that_answers_say_how_long_its_batches_take() -> None:
+    """As long as those of its profiling: five minutes."""
+    operator = Operator(Cluster())
+    counts = {RequestCounter.BATCH_SECONDS: 0.06, RequestCounter.TIMED_BATCHES: 15.0}
+    load = {RequestCounter.BATCHED: 45.0, RequestCounter.BATCHES: 15.0, RequestCounter.ERRORS: 9.0}
+    operator.reader.counts = ServerCounts({RequestCounter.REQUESTS: 45.0, **counts, **load}, {}, {})
+    given = []
+    for second in range(0, 945, 15):
+        operator.cycle(NOW + second, SERVER)
+        given.append(operator.feed.seen(SERVER).service)
+    assert [len(windows) for windows in given[::20]] == [0, 1, 2, 3] and len({id(one) for one in given}) == 4
+    window = given[-1][-1]
+    assert (window.load, window.seconds) == (pytest.approx(3.0), pytest.approx(0.004))
+    assert (window.requests, window.failed) == (pytest.approx(900.0, rel=0.1), pytest.approx(180.0, rel=0.1))
+    other = SERVER.with_state(replace(SERVER.state, revision=replace(revision_of(SERVER), revision=2)))
+    operator.cycle(NOW + 945.0, other)
+    assert operator.feed.seen(other).service == ()
+    operator.feed.close()
+
+
+def revision_of(job: Job) -> Revision:
+    assert job.state.revision is not None
+    return job.state.revision

@@ -34,6 +34,7 @@ from rightpool.profiles.bottleneck import Diagnosis
 from rightpool.profiles.health import NOT_THROTTLED, throttling
 from rightpool.profiles.profile import Profile
 from rightpool.profiles.served import Sides
+from rightpool.profiles.service import ServiceWindow
 from rightpool.profiles.track import Track
 
 TIMES_UNDONE: Final = 2
@@ -143,6 +144,9 @@ class Observed(NamedTuple):
 
     sides: tuple[Sides, ...] = ()
     """What both Revisions of a server have answered since its move began to share its requests."""
+
+    service: tuple[ServiceWindow, ...] = ()
+    """What the Revision of a server that answers did in its newest windows, the newest last."""
 
     trial: TrialSeen | None = None
     """The newest trial, as long as it exists; None of other jobs."""

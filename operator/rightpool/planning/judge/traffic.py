@@ -23,6 +23,8 @@ LIKELY: Final = 0.60
 WORST_HOUR: Final = 3.0
 """Times the share that may be late over a week, may be in an hour: where nothing beside it shows what the hour is
 like."""
+FAILING: Final = 0.001
+"""Share of requests that may fail."""
 FEWEST_BLOCKS: Final = 3
 """Fewer with requests show nothing: the first ones may be slow, and late ones are counted when they are answered."""
 BLOCK_SD: Final = 0.05

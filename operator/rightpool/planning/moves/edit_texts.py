@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from rightpool.api.program_edit import ProgramEdit
-from rightpool.api.wording import both_ends, sentence
+from rightpool.api.wording import both_ends, number, percent, sentence
+from rightpool.api.work_unit import WorkUnit
 from rightpool.planning.judge.difference import Difference
 from rightpool.planning.judge.moved_texts import PARTS, MeasuredStep, moved_text, percent_of
 from rightpool.planning.judge.two_runs import doubt
 from rightpool.planning.judge.verdict import BETTER_Z
+from rightpool.profiles.service import ServiceWindow
+from rightpool.profiles.statistics import median
 
 UNCOUNTED: Final = (
     "steps were counted, and an edit may change how many samples they have: set spec.progress.samplesPerStep"
@@ -30,6 +33,27 @@ def compared_text(
     after = MeasuredStep(found.after.mean, _known(shares), precision)
     changed = f"{edit.unit.plural}/s {percent_of(ratio)} ({low} to {high}) {_since(edit.image, image)}"
     return sentence(changed, moved_text(before, after, math.copysign(1.0, found.measured)))
+
+
+def service_text(edit: ProgramEdit, image: str | None, found: Difference) -> str:
+    """By how much longer a batch or a token takes, with an 80% interval."""
+    longer, sd = found.measured, doubt(found, BETTER_Z)
+    low, high = (percent_of(end) for end in (longer - sd, longer + sd))
+    what = "token" if edit.unit is WorkUnit.TOKENS else "batch"
+    return f"seconds of a {what} {percent_of(longer)} ({low} to {high}) at like load {_since(edit.image, image)}"
+
+
+def unlike_text(edit: ProgramEdit, image: str | None, windows: Sequence[ServiceWindow]) -> str:
+    """That its load is another one."""
+    now, before = (number(median(loads)) for loads in ([one.load for one in windows], edit.loads))
+    return f"its load does not compare: {now} requests at once, {before} before, {_since(edit.image, image)}"
+
+
+def failing_text(edit: ProgramEdit, image: str | None, windows: Sequence[ServiceWindow]) -> str:
+    """That more requests fail."""
+    requests, failed = edit.answered
+    share = math.fsum(one.failed for one in windows) / math.fsum(one.requests for one in windows)
+    return f"{percent(share)} of requests fail, {percent(failed / requests)} did, {_since(edit.image, image)}"
 
 
 def does_nothing_text(edit: ProgramEdit, image: str | None) -> str:

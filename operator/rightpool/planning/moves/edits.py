@@ -6,6 +6,7 @@ also where that was an edit that had no verdict yet: then with what ran before t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -31,11 +32,12 @@ from rightpool.profiles.steadiness import SPANS
 LOOKS: Final = (FEWEST_WINDOWS, SPANS[-2], SPANS[-1], MAX_RECENT)
 """Windows at which it is looked at: each look has its own chance to be wrong."""
 _FAR_APART: Final = 1e6  # windows between two runs of which no noise lasts so long
-_VERDICTS: Final = {
+VERDICTS: Final = {
     Verdict.BETTER: EditVerdict.IMPROVED,
     Verdict.SAME: EditVerdict.NO_WORSE,
     Verdict.WORSE: EditVerdict.REGRESSED,
 }
+"""What follows for an edit; of all else nothing is known."""
 
 
 def with_edit(job: Job, migration: Migration) -> Job:
@@ -62,10 +64,19 @@ def with_edit_of_object(job: Job, source: Revision, target: Revision) -> Job:
 
 def _edited(job: Job, source: Revision, target: Revision, rates: tuple[float, ...], unit: WorkUnit) -> Job:
     """rates: of the newest windows at the source."""
-    known, stays = job.state.edit, _same_place(source, target)
+    stays = _same_place(source, target)
+    return with_begun(job, source, target, lambda: _begun(job, source, rates, unit), stays=stays)
+
+
+def with_begun(
+    job: Job, source: Revision, target: Revision, begin: Callable[[], ProgramEdit | None], *, stays: bool
+) -> Job:
+    """The job with the edit that its change from one Revision to another is, if it is one. begin: what it did before,
+    None where too little was measured. stays: whether it is on the same chips."""
+    known = job.state.edit
     if stays and source.workload_hash == target.workload_hash:
         return job
-    edit = _begun(job, source, rates, unit) if stays else None
+    edit = begin() if stays else None
     if stays and known is not None and not known.judged:
         edited = known.workload_hash != source.workload_hash
         edit = known if edited or edit is None else edit
@@ -118,17 +129,17 @@ def with_edit_judged(job: Job) -> Job:
     if looked < FEWEST_WINDOWS:
         return job
     if not _comparable(edit, profile, variation.unit):
-        return _with_verdict(job, edit, here, EditVerdict.UNKNOWN, None, UNCOUNTED)
+        return with_verdict(job, edit, here, EditVerdict.UNKNOWN, None, UNCOUNTED)
     found = since_edit(edit.rates, late[:looked], variation, length)
     judged, after, before = verdict(found, OF_TWO_RUNS), found.after, found.before
     if judged is Verdict.OPEN and not last:
         return job
     if judged is Verdict.IDLE or not after.mean:
-        return _with_verdict(job, edit, here, EditVerdict.REGRESSED, 0.0, does_nothing_text(edit, job.state.image))
+        return with_verdict(job, edit, here, EditVerdict.REGRESSED, 0.0, does_nothing_text(edit, job.state.image))
     text = compared_text(edit, job.state.image, found, _shares(profile), profile.traits.precision)
     if judged is Verdict.OPEN:
-        return _with_verdict(job, edit, here, EditVerdict.UNKNOWN, None, text)
-    return _with_verdict(job, edit, here, _VERDICTS[judged], after.mean / before.mean, text)
+        return with_verdict(job, edit, here, EditVerdict.UNKNOWN, None, text)
+    return with_verdict(job, edit, here, VERDICTS[judged], after.mean / before.mean, text)
 
 
 def looked_at(before: int, after: int) -> int:
@@ -157,10 +168,10 @@ def since_edit(
     return replace(found, sd=lasting.sd, freedom=lasting.freedom)
 
 
-def _with_verdict(
+def with_verdict(
     job: Job, edit: ProgramEdit, here: Revision, judged: EditVerdict, ratio: float | None, text: str
 ) -> Job:
-    """What it was judged by is needed no more."""
+    """The job whose last edit is judged: what that was judged by is needed no more."""
     edit = ProgramEdit(
         edit.workload_hash,
         edit.image,

@@ -53,7 +53,10 @@ _STANDING: Final = frozenset(
 _UNDER_WAY: Final = attrgetter(*(field.name for field in fields(JobState) if field.name not in _STANDING))
 _STORED: Final = attrgetter(*(field.name for field in fields(Job) if field.name != "observed"))
 # The newest save concerns only what is under way, and what windows add is compared by what it says.
-_SEEN: Final = attrgetter(*(name for name in Observed._fields if name not in {"checkpoint_at", "variation"}))
+_WINDOWS: Final = ("checkpoint_at", "service", "variation")
+_SEEN: Final = attrgetter(*(name for name in Observed._fields if name not in _WINDOWS))
+
+_COUNTED: Final = attrgetter(*_WINDOWS)
 
 
 def taken_over(before: Job, now: Job) -> Job:
@@ -62,7 +65,7 @@ def taken_over(before: Job, now: Job) -> Job:
     one, two = before.observed, now.observed
     if _STORED(before) != _STORED(now) or _SEEN(one) != _SEEN(two):
         return now
-    if (one.variation, one.checkpoint_at) == (two.variation, two.checkpoint_at):
+    if _COUNTED(one) == _COUNTED(two):
         return before
     same = at_rest(before) and _same_pace(before, now) and not worth_keeping(now.state.variation, two.variation)
     return before if same else now

@@ -27,6 +27,7 @@ from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.revision_state import RevisionState
 from rightpool.planning.jobs.time_limits import time_limits
 from rightpool.planning.judge.traffic import (
+    FAILING,
     SURE_TO_FAIL,
     Answered,
     BatchTimes,
@@ -38,6 +39,7 @@ from rightpool.planning.judge.traffic import (
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.ending import avoid_seconds, end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
+from rightpool.planning.moves.server_edits import with_server_edit
 from rightpool.planning.moves.setback import (
     MetricsUnread,
     NothingAnswered,
@@ -59,8 +61,6 @@ LONGEST_JUDGED_SECONDS: Final = 86_400.0
 """How long requests are waited for that show whether a move keeps the limit."""
 LONGEST_UNREAD_SECONDS: Final = 300.0
 """How long requests are shared with a target whose metrics are not read, while those of what is left are."""
-FAILING: Final = 0.001
-"""Share of requests that may fail."""
 _NOTHING: Final = Answered(0.0, 0.0, 0.0, 0.0)
 _EARLY: Final = 1.0  # seconds by which a reading may be dated before the write that it follows
 
@@ -256,6 +256,7 @@ def _arrived(
     reason: Reason | None = None,
 ) -> Job:
     """What is left is ended."""
+    job = with_server_edit(job, migration.source, migration.target)
     if outcome is Outcome.VERIFIED:
         migration = replace(migration, realised=realised_requests(job, migration))
         job = moved_server(job, migration, now)

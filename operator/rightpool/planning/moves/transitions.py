@@ -35,6 +35,7 @@ from rightpool.planning.moves.pauses import with_pause
 from rightpool.planning.moves.release import with_way_home
 from rightpool.planning.moves.rescues import with_rescue
 from rightpool.planning.moves.resizing import with_size
+from rightpool.planning.moves.server_edits import with_server_edit_judged
 from rightpool.planning.moves.setback import FailedWhenSaving
 from rightpool.planning.moves.trace import abandoned, with_trace
 from rightpool.planning.moves.trying import with_trial, without_trial
@@ -106,7 +107,7 @@ def _advanced(
     migration = job.state.migration
     if migration is not None:
         return _step(job, migration, assessment, policy, now)
-    job = with_edit_judged(with_size_measured(_running(with_pause(job, now), now)))
+    job = with_server_edit_judged(with_edit_judged(with_size_measured(_running(with_pause(job, now), now))))
     if job.releasing:
         return with_way_home(job, now)
     if assessment is None or job.stops:

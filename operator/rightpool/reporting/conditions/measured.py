@@ -174,13 +174,16 @@ def _noted(note: InjectionNote) -> Statement:
 
 
 def efficient(job: Job, context: Context) -> Statement:
+    edit = job.state.judged_edit
+    slower = None if edit is None or edit.verdict is not EditVerdict.REGRESSED else edit.message
+    if slower is not None and job.spec.workload.server is not None:  # no profile is asked of it
+        return Statement("False", Reason.REGRESSED, slower)
     if complete_profile(job) is None or job.observed.diagnosis is None:
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile yet")
     diagnosis = job.observed.diagnosis
-    text = partial(diagnosis_text, diagnosis.finding)
-    reason, edit = _INEFFICIENT.get(diagnosis.bottleneck), job.state.judged_edit
-    if edit is not None and edit.verdict is EditVerdict.REGRESSED and reason is not Reason.THROTTLED:
-        return Statement("False", Reason.REGRESSED, edit.message)
+    text, reason = partial(diagnosis_text, diagnosis.finding), _INEFFICIENT.get(diagnosis.bottleneck)
+    if slower is not None and reason is not Reason.THROTTLED:
+        return Statement("False", Reason.REGRESSED, slower)
     if reason is not None:
         return Statement("False", reason, text)
     current = None if context.assessment is None else context.assessment.current

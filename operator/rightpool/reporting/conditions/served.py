@@ -12,7 +12,7 @@ from rightpool.api.wording import how_many, moment, number, sentence, share, spa
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.sizing import SHORTEST, Sizing
 from rightpool.planning.jobs.time_limits import sized_limits, time_limits
-from rightpool.planning.moves.surge import FAILING
+from rightpool.planning.judge.traffic import FAILING
 from rightpool.planning.offers.servers.refusal import LatencyNotHeld, TooSlowAlone
 from rightpool.planning.offers.servers.sizing import LatencyTarget
 from rightpool.profiles.answers import LONGEST_SECONDS, Answers, Late, PageProblem

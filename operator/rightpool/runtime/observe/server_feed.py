@@ -24,6 +24,7 @@ from rightpool.profiles.demand import DAY, DAYS, SLOT
 from rightpool.profiles.loads import Loads
 from rightpool.profiles.sample import RevisionKey
 from rightpool.profiles.served import ServedWindow, Sides
+from rightpool.profiles.service import ServiceWindow, ServiceWindows
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.facts import PodFacts
 from rightpool.runtime.observe.server_sizes import ServerSizes, place_of
@@ -72,6 +73,8 @@ class ServerSeen(NamedTuple):
     """What both sides of its move have answered."""
     trial: TrialAnswers | None = None
     """What its trial shows; None where none is under way, or it has not answered yet."""
+    service: tuple[ServiceWindow, ...] = ()
+    """What its windows were like, of the Revision that answers."""
 
 
 NO_SERVER: Final = ServerSeen(None, None)
@@ -98,6 +101,7 @@ class ServerFeed:
         self._recent: dict[RevisionKey, deque[ServedWindow]] = {}
         self._last: dict[JobKey, _LastAnswers] = {}
         self._sides: dict[JobKey, tuple[Sides, ...]] = {}
+        self._service: dict[JobKey, ServiceWindows] = {}
         self._hurries = False  # whether requests of a server are shared, or one is tried
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="servers")
 
@@ -117,15 +121,21 @@ class ServerFeed:
         self._recent.clear()
         self._last.clear()
         self._sides.clear()
+        self._service.clear()
 
     def seen(self, job: Job) -> ServerSeen:
         """What is known of a server, each the very object of before while it is the same."""
-        return ServerSeen(self.answers(job), self._sizes.of(job), self._sides.get(job.key, ()), self._trials.of(job))
+        sides, trial = self._sides.get(job.key, ()), self._trials.of(job)
+        return ServerSeen(self.answers(job), self._sizes.of(job), sides, trial, self._service_of(job))
 
     def answers(self, job: Job) -> Answers | None:
         """What a server answers now, the very object of before while it is the same; None where that is unknown."""
         last = self._last.get(job.key)
         return None if last is None or last.answers.revision != _telling(job) else last.answers
+
+    def _service_of(self, job: Job) -> tuple[ServiceWindow, ...]:
+        known = self._service.get(job.key)
+        return () if known is None or known.revision != _telling(job) else known.whole
 
     @property
     def pace(self) -> float:
@@ -150,6 +160,7 @@ class ServerFeed:
         self._records.cycle(servers.keys(), _demanded(servers, known), now)
         self._remember_loads(servers, known)
         self._trials.take(trials, reading.windows, self._loads)
+        self._count_service(servers, reading.windows)
         targeted = {key: job for key, job in servers.items() if sized_limits(job.spec.targets)}
         self._sizes.cycle(targeted, pools, now)
         self._ask_past({key: of for key, of in reading.dialects.items() if JobKey(*key[:2]) in servers}, now)
@@ -240,6 +251,20 @@ class ServerFeed:
             for ref in () if job is None or record is None else _answering_refs(job):
                 if ref.revision == key.revision and record is not None:
                     record.loads.extend(window, place_of(ref), ref.workload_hash)
+
+    def _count_service(self, servers: Mapping[JobKey, Job], windows: Mapping[RevisionKey, ServedWindow]) -> None:
+        """Windows of the Revision that answers alone, as long as those of a job's profile."""
+        kept: dict[JobKey, ServiceWindows] = {}
+        for key, job in servers.items():
+            number = _telling(job)
+            if number is None or _shared(job) is not None:
+                continue  # its requests are shared
+            known = self._service.get(key)
+            kept[key] = known if known is not None and known.revision == number else ServiceWindows(number)
+            window = windows.get(RevisionKey(*key, number))
+            if window is not None:
+                kept[key].append(window, job.spec.profiling.window.total_seconds())
+        self._service = kept
 
     def _ask_past(self, dialects: Mapping[RevisionKey, ServerDialect], now: float) -> None:
         waiting = {one.key for one in self._asked}
