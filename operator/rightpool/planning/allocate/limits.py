@@ -134,12 +134,14 @@ class FleetLimits:
         What the user demands by an edit is not asked about. A job that must leave because somebody has changed its
         pool waits for the number of moves at once alone.
         """
-        concurrency_limit = self.concurrency_limit(job)
-        if concurrency_limit is not None or intent is Intent.LEAVE:
-            return concurrency_limit
-        if self._moves >= self._an_hour:
-            return TooManyAnHour(self._moves)
-        return self._breaker.limit_on(Going.of(job, target))
+        if intent is Intent.LEAVE:
+            return self.concurrency_limit(job)
+        return self.number_limit(job) or self._breaker.limit_on(Going.of(job, target))
+
+    def number_limit(self, job: Job) -> Limit | None:
+        """Why no further move of this job may begin now, wherever to; None where it may."""
+        an_hour = TooManyAnHour(self._moves) if self._moves >= self._an_hour else None
+        return self.concurrency_limit(job) or an_hour
 
     def admit(self, job: Job, target: Placement, *, demanded: bool) -> None:
         """A move begins. demanded: by the user's own edit."""

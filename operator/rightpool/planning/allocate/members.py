@@ -9,7 +9,7 @@ Nobody's time is worth more than the dearest place that it could have.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.planning.allocate.allocator import Ask, MarketMembers, Turn
-from rightpool.planning.allocate.limits import fleet_move_limit
+from rightpool.planning.allocate.limits import FleetLimits, fleet_move_limit
 from rightpool.planning.allocate.market import Stake
 from rightpool.planning.allocate.room import Room
 from rightpool.planning.allocate.surplus import CHANGES_FADE_SECONDS
@@ -56,20 +56,26 @@ def members_of(
     alone: Mapping[JobKey, Assessment],
     fleet: Fleet,
     room: Room,
+    limits: FleetLimits,
     forbidden: Callable[[Ask, int], Limit | None],
 ) -> MarketMembers:
     """Whose chips are shared out by what they are worth: of who starts, whose move saves, and who gives way. An offer
-    that does not fit the nodes of a pool, though it has enough chips, is none. alone: what each job would get by
-    itself."""
+    that does not fit the nodes of a pool, though it has enough chips, is none; nor is one that a limit of the fleet
+    refuses now: nobody would leave chips for who may not come, or wait for who may not go. alone: what each job would
+    get by itself."""
     book = _Book(fleet.now, fleet.policy)
     free = {name: sum(room.free(name).values()) for name in fleet.pools}
     for job in fleet.jobs.values():
         book.add_leaving(job)
     given = set[JobKey]()
+    shunned = {name for name in fleet.pools if limits.against(name) is not None}
     for key, assessment in alone.items():
-        if assessment.evaluated is not None and gives_way(fleet.jobs[key], assessment, fleet):
-            given.add(key)
-            book.add_running(assessment.evaluated, _possible(assessment.evaluated, room, free))
+        job, evaluated = fleet.jobs[key], assessment.evaluated
+        if evaluated is None or not gives_way(job, assessment, fleet) or limits.number_limit(job) is not None:
+            continue
+        given.add(key)
+        entries = _possible(evaluated, room, free)
+        book.add_running(evaluated, [entry for entry in entries if not _shunned(evaluated, entry, shunned, limits)])
     asks = list(asks)
     known = _measured_by_program(alone) if any(ask.turn is Turn.START for ask in asks) else {}
     for ask in asks:
@@ -149,6 +155,12 @@ def _possible(evaluated: Evaluated, room: Room, free: Mapping[str, int]) -> list
     fits = room.fits(evaluated.job, places)
     short = (place.chips > free.get(place.pool, 0) for place in places)
     return [entry for entry, fit, few in zip(entries, fits, short, strict=True) if fit or few]
+
+
+def _shunned(evaluated: Evaluated, entry: int, pools: Set[str], limits: FleetLimits) -> bool:
+    """Whether the job may not go there now. pools: those that something speaks against."""
+    place = evaluated.placement(entry)
+    return place.pool in pools and limits.limit_on(Intent.SAVE, evaluated.job, place) is not None
 
 
 def _wished(ask: Ask, could: list[int], fits: Sequence[bool], policy: PlacementPolicySpec) -> list[int]:

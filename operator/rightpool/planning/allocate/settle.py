@@ -132,7 +132,7 @@ class _Settlement:
         problem = AllocationProblem(
             asks := {ask.key: ask for ask in self._asks()},
             lambda: {name: room.free(name) for name in sorted(fleet.pools)},
-            lambda: members_of(asks.values(), self.alone, fleet, room, self._forbidden),
+            lambda: members_of(asks.values(), self.alone, fleet, room, self.limits, self._forbidden),
             lambda ask: room.fits(ask.job, ask.offers),
             self._forbidden,
             lambda changes: lacking_nodes(changes, fleet, room),
