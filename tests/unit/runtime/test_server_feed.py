@@ -144,6 +144,23 @@ def test_what_is_known_elsewhere_is_asked_again_of_a_server_that_was_made_anew()
     operator.feed.close()
 
 
+def test_what_was_to_be_asked_of_a_server_is_not_asked_of_one_that_was_made_anew() -> None:
+    operator = Operator(Cluster())
+    for second in range(0, 150, 15):
+        operator.cycle(NOW + second, SERVER)
+    operator.feed.close()
+    cluster: Any = operator.records._client
+    again = Operator(cluster)
+    again.cycle(NOW + 300, SERVER)
+    again.cycle(NOW + 302, SERVER)  # the gap of its record is to be asked for with the next reading
+    again.cycle(NOW + 304)
+    for second in range(315, 375, 15):
+        again.cycle(NOW + second, SERVER)
+    ((_, _, begin),) = again.reader.pasts
+    assert begin < NOW - 6 * 86_400  # all of it: the record is another one
+    again.feed.close()
+
+
 def test_a_page_that_is_gone_is_a_gap_and_said_once(caplog: Any) -> None:
     operator = Operator(Cluster())
     operator.reader.failure = PageFailure(PageProblem.UNREACHABLE, "pod a: HTTP 404")

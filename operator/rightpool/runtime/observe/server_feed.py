@@ -149,6 +149,7 @@ class ServerFeed:
         tried = [one for job in servers.values() if (one := trial_target(job, known_jobs)) is not None]
         trials = {one.revision: one for one in tried}
         self._whole &= servers.keys()
+        self._asked = [one for one in self._asked if one.key in servers]
         self._hurries = bool(trials) or any(_just_loaded(job, now) for job in servers.values())
         if self._hurries:
             self._start(servers, trials, now)
