@@ -142,8 +142,9 @@ def test_what_is_remembered_changes_nothing(
     freed = replace(after, pools=pools)
     # What moves of others have shown waits for the end of a job's window.
     assume(fleet_experience(freed.jobs.values(), pools, NOW) == fleet_experience(snapshot.jobs.values(), pools, NOW))
-    found = plan(freed, first, allocator).assessments
-    assert dict(found) == dict(plan(freed, allocator=allocator).assessments)
+    found = plan(freed, first, allocator)
+    assume(found.crowded == first.crowded)
+    assert dict(found.assessments) == dict(plan(freed, allocator=allocator).assessments)
 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS, ids=NAMED)
