@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rightpool.api.units import HOUR
-from rightpool.planning.allocate.trials import Trials, awaited_pools, trials
+from rightpool.planning.allocate.trials import Trials, others_wait, trials, waiting_for
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.offers.assessment import Assessment
@@ -88,9 +88,9 @@ class SimulatedTrials:
         self, fleet: Fleet, assessments: Mapping[JobKey, Assessment], pools: Mapping[str, SimulatedPool], now: float
     ) -> None:
         """Trials begin, and those whose chips somebody waits for end."""
-        awaited = awaited_pools(fleet, assessments)
-        for trial in self.under_way.values():
-            if trial.child.placement.pool in awaited and not trial.over:
+        waiting = waiting_for(fleet, assessments)
+        for key, trial in self.under_way.items():
+            if others_wait(waiting, trial.child.placement.pool, key) and not trial.over:
                 trial.over, trial.rates = True, []
                 self.broken_off += 1
         may = {key: self.longest for key in fleet.jobs if key not in self.under_way}

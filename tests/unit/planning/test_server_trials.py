@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from rightpool.api.action import Action
+from rightpool.api.altered import altered
+from rightpool.api.conditions import Reason
 from rightpool.api.trial_request import TrialRequest
 from rightpool.api.work_unit import WorkUnit
 from rightpool.hardware.pool import Pool
-from rightpool.planning.jobs.job import Job
+from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.trial_seen import TrialSeen
 from rightpool.planning.moves.trying import with_trial
 from rightpool.planning.offers.trial_consent import NO_TRIAL
@@ -105,3 +107,15 @@ def test_one_that_does_not_answer_is_not_tried_again() -> None:
     (shown,) = over.state.tried
     assert shown.ratio is None and "no such device" in shown.why
     assert after(changed(over, trial=None), CLOSE).state.trial is None
+
+
+def test_it_ends_for_another_that_waits_for_the_chips_and_not_for_itself() -> None:
+    """Where it is clear by now that the chips would pay, and none but that of the trial is free."""
+    full = {"a100": A100, "a10g": replace(CHEAP, price=replace(CHEAP.price, on_demand=0.05), free=0)}
+    job = begun()
+    assert judged(job, full).decision.reason is Reason.WAITING_FOR_CAPACITY
+    assert after(job, full).state.trial is job.state.trial
+    other = altered(server(full), key=JobKey(job.key.namespace, "other"))
+    made = plan(fleet([job, other], full))
+    assert made.assessments[other.key].decision.reason is Reason.WAITING_FOR_CAPACITY
+    assert with_trial(job, made.trying(job.key), AUTO, NOW).state.trial is None

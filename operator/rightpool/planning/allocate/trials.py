@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
@@ -33,17 +33,22 @@ SHARE_OF_FREE: Final = 0.25
 _WAIT: Final = frozenset({Reason.WAITING_FOR_CAPACITY, Reason.WAITING_FOR_OLDER_JOB, Reason.OUTBID})
 
 
-def awaited_pools(fleet: Fleet, assessments: Mapping[JobKey, Assessment]) -> frozenset[str]:
-    """Pools that some job waits for chips of. No trial begins there, and one that is under way ends."""
-    found: set[str] = set()
+def waiting_for(fleet: Fleet, assessments: Mapping[JobKey, Assessment]) -> dict[str, set[JobKey]]:
+    """Who waits for chips of each pool. No trial of another job begins there, and one that is under way ends."""
+    found: dict[str, set[JobKey]] = {}
     for key, assessment in assessments.items():
         evaluated, job = assessment.evaluated, fleet.jobs[key]
         if job.on_trial:
             continue
-        if evaluated is not None and assessment.decision.reason in _WAIT:
-            found.update(place.pool for place in evaluated.places)
-        found.update(place.pool for place in _pending(job))
-    return frozenset(found)
+        wanted = evaluated.places if evaluated is not None and assessment.decision.reason in _WAIT else ()
+        for place in (*wanted, *_pending(job)):
+            found.setdefault(place.pool, set()).add(key)
+    return found
+
+
+def others_wait(waiting: Mapping[str, Set[JobKey]], pool: str, key: JobKey) -> bool:
+    """Whether any other job waits for chips of the pool. What a job wishes itself is what its trial is for."""
+    return not waiting.get(pool, frozenset()) <= {key}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +78,13 @@ def planned_trials(fleet: Fleet, assessments: Mapping[JobKey, Assessment], previ
     if not asking and not requests:
         return None
     under_way = {key: job.state.trial for key, job in asking.items() if job.state.trial is not None}
-    awaited = awaited_pools(fleet, assessments) if under_way else frozenset()
+    waiting = waiting_for(fleet, assessments) if under_way else {}
     revisions = [job.state.revision for job in fleet.jobs.values() if job.on_trial]
     held = [revision.placement for revision in revisions if revision is not None]
     longest = {key: seconds for key, job in asking.items() if (seconds := trial_seconds(job)) is not None}
     found = trials(fleet, assessments, longest, held, previous, requests, left=_left_today(fleet))
-    return replace(found, ends=frozenset(key for key, run in under_way.items() if run.placement.pool in awaited))
+    ends = (key for key, run in under_way.items() if others_wait(waiting, run.placement.pool, key))
+    return replace(found, ends=frozenset(ends))
 
 
 def trials(
@@ -132,7 +138,7 @@ def _begun(
     left: float,
 ) -> dict[JobKey, TrialOffer]:
     """Those that find chips, in this order: whether nobody asks for it, what it does not gain, whose it is."""
-    awaited = awaited_pools(fleet, assessments)
+    waiting = waiting_for(fleet, assessments)
     room = Room({name: replace(pool, growable=0) for name, pool in fleet.pools.items()}, fleet.jobs.values())
     for key, assessment in assessments.items():
         decision = assessment.decision
@@ -145,7 +151,7 @@ def _begun(
     for unasked, _, key, offer in ranked:
         place, used = offer.placement, taken[offer.placement.pool]
         allowed = SHARE_OF_FREE * (fleet.pools[place.pool].free + before[place.pool])
-        if key in found or place.pool in awaited or (unasked and used + place.chips > allowed):
+        if key in found or others_wait(waiting, place.pool, key) or (unasked and used + place.chips > allowed):
             continue
         beside = _beside(fleet.jobs[key])
         if chip_cost(offer) <= left and room.fits(beside, (place,))[0]:
