@@ -7,11 +7,15 @@ from dataclasses import replace
 import pytest
 
 from rightpool.api.action import Action
+from rightpool.api.conditions import Reason
 from rightpool.api.ledger import Outcome
+from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.fleet_allocator import FleetAllocator
 from rightpool.planning.jobs.job import JobKey
-from tests.unit.planning.jobs import NOW, entry, fleet, fresh, plan, running, spec
+from rightpool.planning.moves.beginning import with_decision
+from rightpool.reporting.decision_texts import decision_text
+from tests.unit.planning.jobs import NOW, changed, entry, fleet, fresh, plan, running, spec
 from tests.unit.planning.test_fleet_allocator import HOME, Watching, job, pools_of, wide
 from tests.unit.planning.test_plan import FREE
 from tests.unit.prediction.fixtures import A100_CHIP, pool
@@ -25,9 +29,25 @@ def test_nobody_waits_for_chips_of_who_may_not_be_moved_now(limit: dict[str, int
     made = plan(fleet([wide(), waits], pools, FREE.model_copy(update=limit)), allocator=FleetAllocator())
     decision = made.assessments[waits.key].decision
     if not limit:
-        assert decision.action is Action.HOLD, "two more are about to come free"
+        assert (decision.action, decision.reason) == (Action.HOLD, Reason.WAITING_FOR_CAPACITY)
     else:
         assert (decision.action, decision.target) == (Action.START, Placement("only", 2, 1))
+
+
+@pytest.mark.parametrize(("namespace", "who"), [("ns", "wide"), ("theirs", "another job")])
+def test_a_job_waits_for_chips_that_another_one_saves_to_give_up(namespace: str, who: str) -> None:
+    """Nobody gains more from them, and no user reads names of others' jobs."""
+    waits = fresh("new", spec(chips=4, elasticity={"minChips": 2, "maxChips": 4, "batch": "Global"}))
+    pools = {"only": pool("only", A100_CHIP, 2.0, total=10, free=2, per_node=10)}
+    gives = replace(wide(), key=JobKey(namespace, "wide"))
+    made = plan(fleet([gives, waits], pools, FREE), allocator=FleetAllocator())
+    begun = with_decision(gives, made.assessments[gives.key], NOW, lambda *_: "")
+    assert begun.state.migration is not None
+    began = changed(begun, migration=replace(begun.state.migration, phase=Phase.CHECKPOINTING))
+    later = plan(fleet([began, waits], pools, FREE), made, FleetAllocator()).assessments[waits.key]
+    text = decision_text(waits, later, NOW)
+    assert later.decision.reason is Reason.WAITING_FOR_CAPACITY
+    assert text == f"{who} is giving up 4 chips of only; after that starts on 4 chips of only"
 
 
 @pytest.mark.parametrize("undone", [0, 6])

@@ -16,11 +16,11 @@ import numpy as np
 
 from rightpool.api.choices import AdaptationMode, GivingWay
 from rightpool.api.ledger import Outcome
-from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.api.policy import PlacementPolicySpec
 from rightpool.api.profiledjob import ProfiledJobSpec
 from rightpool.planning.allocate.allocator import Ask, MarketMembers, Turn
+from rightpool.planning.allocate.leaving import leaves_for_good, leaving
 from rightpool.planning.allocate.limits import FleetLimits, fleet_move_limit
 from rightpool.planning.allocate.market import Stake
 from rightpool.planning.allocate.room import Room
@@ -65,8 +65,8 @@ def members_of(
     get by itself."""
     book = _Book(fleet.now, fleet.policy)
     free = {name: sum(room.free(name).values()) for name in fleet.pools}
-    for job in fleet.jobs.values():
-        book.add_leaving(job)
+    for name, left in leaving(fleet).items():
+        book.add_chips(name, sum(left.values()))
     given = set[JobKey]()
     shunned = {name for name in fleet.pools if limits.against(name) is not None}
     for key, assessment in alone.items():
@@ -102,7 +102,7 @@ def lacking_nodes(changes: Mapping[JobKey, Placement], fleet: Fleet, room: Room)
     found: list[tuple[Job, Placement | None]] = [(fleet.jobs[key], place) for key, place in changes.items()]
     for job in fleet.jobs.values():
         migration = job.state.migration
-        if migration is not None and _leaves_for_good(job):
+        if migration is not None and leaves_for_good(job):
             there = migration.target.placement
             found.append((job, there if there.pool == migration.source.placement.pool else None))
     return room.lacking(found)
@@ -171,17 +171,6 @@ def _wished(ask: Ask, could: list[int], fits: Sequence[bool], policy: PlacementP
     return [offer for offer in could if ask.offers[offer].chips >= least]
 
 
-_LEAVES: Final = frozenset({Phase.PLANNED, Phase.CHECKPOINTING, Phase.DRAINING})
-
-
-def _leaves_for_good(job: Job) -> bool:
-    """Whether a move under way is about to leave chips to others."""
-    migration = job.state.migration
-    if migration is None or migration.without_return is None or migration.rolling_back:
-        return False
-    return migration.phase in _LEAVES and job.revision(migration.source.revision).active > 0
-
-
 class _Book:
     """Members in the making."""
 
@@ -200,13 +189,9 @@ class _Book:
         """All that were added."""
         return MarketMembers(tuple(self._number), tuple(self._stakes), self._chips)
 
-    def add_leaving(self, job: Job) -> None:
-        """Chips that a move under way is about to leave for good."""
-        migration = job.state.migration
-        if migration is not None and _leaves_for_good(job):
-            here, there = migration.source.placement, migration.target.placement
-            chips = here.chips - (there.chips if there.pool == here.pool else 0)
-            self._chips[here.pool] = self._chips.get(here.pool, 0) + max(chips, 0)
+    def add_chips(self, pool: str, chips: int) -> None:
+        """Chips that somebody holds, and that others may have."""
+        self._chips[pool] = self._chips.get(pool, 0) + chips
 
     def add_waiting(self, ask: Ask, offers: Sequence[int]) -> None:
         """A job without a place, and which of its offers it could have. Whose first choice has no price is none."""
@@ -277,7 +262,7 @@ class _Book:
         # By what its user wants, and not by what the job has: who has little would never be given more.
         value = float(evaluated.evaluation.running.value[evaluated.number])
         dearest = max(float(prices.max()), _FREE_CHIP * max(place.chips for place in places))
-        self._chips[current.placement.pool] = self._chips.get(current.placement.pool, 0) + current.placement.chips
+        self.add_chips(current.placement.pool, current.placement.chips)
         numbers = self._numbers(places)
         self._stakes.append(
             Stake(

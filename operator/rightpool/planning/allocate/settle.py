@@ -19,6 +19,7 @@ from rightpool.api.conditions import Reason
 from rightpool.api.migration import Phase
 from rightpool.api.placement import Placement
 from rightpool.planning.allocate.allocator import AllocationProblem, Allocator, Ask, Choice, Grant, Turn
+from rightpool.planning.allocate.leaving import coming_free, latest_end, leaving
 from rightpool.planning.allocate.limits import (
     FleetLimits,
     asks_first,
@@ -81,6 +82,7 @@ class _Settlement:
         "evaluated",
         "fleet",
         "free_at",
+        "leaving",
         "limits",
         "previous",
         "prices",
@@ -109,6 +111,8 @@ class _Settlement:
         """Jobs without a place that wait for chips of each pool."""
         self.free_at: dict[str, float] = {}
         """By pool, Unix seconds when the nodes that are kept free are likely to be."""
+        self.leaving: Mapping[str, Mapping[JobKey, int]] | None = None
+        """By pool, chips that jobs are about to leave for others; None until somebody waits for some."""
 
     def allocation(self, allocator: Allocator) -> Allocation:
         """The assessments of all jobs, as the allocator shares out the chips."""
@@ -257,6 +261,8 @@ class _Settlement:
                 way_back=wanted.way_back,
                 offers=offers,
             )
+            if assessment.taken is None and offers:
+                return self._coming(key, assessment, evaluated.places[min(offers)], choice)
             if assessment.taken is None:
                 assert wanted.decision.target is not None
                 return self._held(key, wanted, choice.outbid.get(key) or Outbid(wanted.decision.target.pool))
@@ -277,6 +283,17 @@ class _Settlement:
         if action in MIGRATING_ACTIONS:
             self.limits.admit(job, target, demanded=demanded(job, assessment.intent))
         return self._kept(key, assessment)
+
+    def _coming(self, key: JobKey, assessment: Assessment, place: Placement, choice: Choice) -> Assessment:
+        """A job that was given a place which others have to leave first."""
+        if self.leaving is None:
+            self.leaving = leaving(self.fleet, {one.key: one.place for one in choice.grants if one.place is not None})
+        limit = coming_free(self.leaving, place.pool, key)
+        if limit is None:
+            return self._kept(key, assessment)
+        fits = (True,) * len(assessment.fits)
+        then = select(self.fleet.jobs[key], self.evaluated[key], self.fleet.policy, fits, offers=assessment.offers)
+        return self._held(key, replace(assessment, decision=then.decision), limit)
 
     def _moved_for_all(self, grant: Grant, alone: Assessment) -> Assessment:
         """A job that does not ask for a move, and that the plan of the fleet moves. It stays while there is no room."""
@@ -313,21 +330,10 @@ class _Settlement:
         place = self.room.keep_free(job, evaluated.places, before)
         if place is None:
             return assessment
-        self.free_at[place.pool] = self._free_at(place.pool, self.room.kept_nodes()[job.key][place.pool])
+        self.free_at[place.pool] = latest_end(self.fleet, place.pool, self.room.kept_nodes()[job.key][place.pool])
         best = evaluated.candidate(evaluated.wanted[evaluated.places.index(place)])
         decision = Decision(Action.HOLD, Reason.WAITING_FOR_CAPACITY, best, evidence=Gathering(place))
         return replace(assessment, decision=decision)
-
-    def _free_at(self, pool: str, nodes: frozenset[str]) -> float:
-        """Unix seconds when the last job on these nodes ends, of those whose end is known; 0 where none is."""
-        ends = [0.0]
-        for job in self.fleet.jobs.values():
-            revision, child = job.state.revision, job.child
-            if revision is None or child is None or not child.nodes or revision.placement.pool != pool:
-                continue
-            end = ends_at(job, self.fleet.now) if not nodes.isdisjoint(child.nodes) else None
-            ends += [] if end is None else [end]
-        return max(ends)
 
     def _with_lent(
         self, job: Job, places: Sequence[Placement], fits: tuple[bool, ...], kept: tuple[bool, ...]
@@ -398,7 +404,7 @@ class _Settlement:
     def _held(self, key: JobKey, assessment: Assessment, limit: Limit) -> Assessment:
         decision, before = assessment.decision, self._before(key, assessment)
         known = None if before is None else before.decision.evidence
-        if before is not None and isinstance(known, Held) and known.limit == limit and known.decision is decision:
+        if before is not None and isinstance(known, Held) and known.limit == limit and known.decision == decision:
             return before
         held = Decision(Action.HOLD, limit.reason, decision.candidate, decision.purpose, Held(limit, decision))
         return replace(assessment, decision=held)

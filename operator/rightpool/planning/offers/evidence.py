@@ -255,6 +255,26 @@ class Outbid(Limit):
 
 
 @value_object
+class ComingFree(Limit):
+    """The chips are the job's by the plan of the fleet, and others have to leave them first."""
+
+    reason = Reason.WAITING_FOR_CAPACITY
+    pool: str
+    """Name of the AcceleratorPool whose chips they are."""
+    chips: int
+    """How many are about to be left there."""
+    jobs: int
+    """Jobs that leave them."""
+    own: str | None
+    """Name of one of them, of the job's own namespace: those of others are not for its user to read."""
+
+    def text(self, now: float) -> str:
+        who, others = self.own or "another job", self.jobs - 1
+        are = f" and {how_many(others, 'more job')} are" if others else " is"
+        return f"{who}{are} giving up {how_many(self.chips, 'chip')} of {self.pool}"
+
+
+@value_object
 class RestartsOften(Limit):
     """Restarts of a job that lets the fleet move it have taken as much of its time as they may."""
 
