@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rightpool.api.units import HOUR
-from rightpool.planning.allocate.trials import Trials, others_wait, trials, waiting_for
+from rightpool.planning.allocate.trials import Trials, others_wait, trials, who_waits
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import JobKey
 from rightpool.planning.offers.assessment import Assessment
@@ -88,7 +88,7 @@ class SimulatedTrials:
         self, fleet: Fleet, assessments: Mapping[JobKey, Assessment], pools: Mapping[str, SimulatedPool], now: float
     ) -> None:
         """Trials begin, and those whose chips somebody waits for end."""
-        waiting = waiting_for(fleet, assessments)
+        waiting = who_waits(fleet, assessments)
         for key, trial in self.under_way.items():
             if others_wait(waiting, trial.child.placement.pool, key) and not trial.over:
                 trial.over, trial.rates = True, []

@@ -33,7 +33,7 @@ SHARE_OF_FREE: Final = 0.25
 _WAIT: Final = frozenset({Reason.WAITING_FOR_CAPACITY, Reason.WAITING_FOR_OLDER_JOB, Reason.OUTBID})
 
 
-def waiting_for(fleet: Fleet, assessments: Mapping[JobKey, Assessment]) -> dict[str, set[JobKey]]:
+def who_waits(fleet: Fleet, assessments: Mapping[JobKey, Assessment]) -> dict[str, set[JobKey]]:
     """Who waits for chips of each pool. No trial of another job begins there, and one that is under way ends."""
     found: dict[str, set[JobKey]] = {}
     for key, assessment in assessments.items():
@@ -78,7 +78,7 @@ def planned_trials(fleet: Fleet, assessments: Mapping[JobKey, Assessment], previ
     if not asking and not requests:
         return None
     under_way = {key: job.state.trial for key, job in asking.items() if job.state.trial is not None}
-    waiting = waiting_for(fleet, assessments) if under_way else {}
+    waiting = who_waits(fleet, assessments) if under_way else {}
     revisions = [job.state.revision for job in fleet.jobs.values() if job.on_trial]
     held = [revision.placement for revision in revisions if revision is not None]
     longest = {key: seconds for key, job in asking.items() if (seconds := trial_seconds(job)) is not None}
@@ -138,7 +138,7 @@ def _begun(
     left: float,
 ) -> dict[JobKey, TrialOffer]:
     """Those that find chips, in this order: whether nobody asks for it, what it does not gain, whose it is."""
-    waiting = waiting_for(fleet, assessments)
+    waiting = who_waits(fleet, assessments)
     room = Room({name: replace(pool, growable=0) for name, pool in fleet.pools.items()}, fleet.jobs.values())
     for key, assessment in assessments.items():
         decision = assessment.decision
