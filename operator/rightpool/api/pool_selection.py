@@ -70,5 +70,6 @@ class PlacementSpec(ApiModel):
     vendor that has a variant."""
 
     memory_per_chip: Memory | None = None
-    """Accelerator memory that the program needs on each chip, such as 14Gi. Measured while it runs; given here, pools
-    with too little are left out before the first start."""
+    """Accelerator memory that the program needs on each chip, such as 14Gi; of a server that generates tokens, without
+    its key-value cache. Measured while it runs; given here, pools with too little are left out before the first
+    start."""

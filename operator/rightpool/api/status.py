@@ -225,6 +225,9 @@ class PlaceSize(Record):
     """Seconds within which the share of the week's first tokens comes that has a limit. Absent: not known, or without
     one."""
 
+    held: Figure | None = None
+    """Requests whose keys and values a replica has memory for, of a server that generates tokens. Absent: not known."""
+
     @property
     def alone(self) -> float:
         """Seconds of one request by itself."""

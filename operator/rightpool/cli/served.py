@@ -47,6 +47,9 @@ def _pairs(found: Explanation, server: ServerStatus, workload: ServerWorkload) -
     if server.servable_at_least is not None and server.servable_at_most is not None:
         low, high = number(server.servable_at_least), number(server.servable_at_most)
         pairs.append(("a replica", f"takes {low} to {high} requests/s at the peak with the limit kept (80% interval)"))
+    held = [f"{number(one.held)} in {one.pool}" for one in server.sides if one.held is not None]
+    if held:
+        pairs.append(("memory", f"holds so many requests of a replica at once: {', '.join(held)}"))
     if ref is not None:
         needed = "" if server.needed is None else f", {server.needed} needed"
         scale = workload.scale

@@ -19,6 +19,9 @@ from rightpool.prediction.columns import Floats
 from rightpool.prediction.replay import UTILISATIONS, Replica
 from rightpool.prediction.server import LoadLine
 
+USED_SHARE: Final = 0.9
+"""Share of a chip's memory that a server uses: the default of vLLM's gpu_memory_utilization, SGLang's is about that."""
+
 _WAITING: Final = 400  # requests behind the places that are looked at, at most
 _NORMAL_CDF: Final = np.vectorize(normal_cdf, otypes=[np.float64])
 
@@ -105,21 +108,30 @@ class TokenLines:
     """Of first tokens."""
     tokens: float
     """Of an answer, in the mean."""
+    held: float = math.inf
+    """Requests whose keys and values a replica has memory for; infinite where nobody tells."""
 
-    def elsewhere(self, tokens: tuple[float, float], prompts: tuple[float, float]) -> TokenLines:
-        """On another chip, where tokens and prompts are so many times as fast, give or take the sd of the log."""
-        first = None if self.first is None else self.first.elsewhere(*prompts, stays=0.0)
-        return replace(self, between=self.between.elsewhere(*tokens, stays=0.0), first=first)
+    def elsewhere(self, tokens: tuple[float, float], prompts: tuple[float, float], cache: float = 1.0) -> TokenLines:
+        """On another chip, where tokens and prompts are so many times as fast, give or take the sd of the log. cache:
+        how many times as many keys and values it has memory for."""
+        first, between = self.first, self.between.elsewhere(*tokens, stays=0.0)
+        first = None if first is None else first.elsewhere(*prompts, stays=0.0)
+        return replace(self, between=between, first=first, held=self.held * cache if cache > 0.0 else 0.0)
+
+    @property
+    def most(self) -> float:
+        """Requests at once, at most."""
+        return float(max(round(min(self.between.most, self.held)), 1))
 
     @property
     def capacity(self) -> float:
         """Requests a second with all places taken."""
-        return self.between.capacity / self.tokens
+        return self.most / self.between.seconds(self.most) / self.tokens
 
     def likely(self) -> TokenTimes:
         """Equally likely ones."""
-        lines = self.between.draws()
-        first = None if self.first is None else self.first.draws()
+        lines = self.between.draws(self.most)
+        first = None if self.first is None else self.first.draws(self.most)
         at_once = self._at_once()
         between = lines.fixed[:, np.newaxis] + lines.each[:, np.newaxis] * at_once
         if first is None:
@@ -134,7 +146,7 @@ class TokenLines:
         return self._times(times * between[np.newaxis], times * first[np.newaxis])
 
     def _at_once(self) -> Floats:
-        return np.arange(1.0, max(round(self.between.most), 1) + 1.0)
+        return np.arange(1.0, self.most + 1.0)
 
     def _times(self, between: Floats, first: Floats) -> TokenTimes:
         return TokenTimes(between, first, self.spread, self.first_spread)
@@ -142,3 +154,13 @@ class TokenLines:
 
 ServerLine = LoadLine | TokenLines
 """What is known of a replica."""
+
+
+def cache_ratio(here: float, there: float, needed: float) -> float:
+    """How many times as many keys and values there is memory for on another chip, at least; 0 where nothing is left.
+
+    here, there: bytes of a chip. needed: the most of it that the program needs beside them. How much of that it does is
+    not known: a smaller chip has the least left where it needs all of it, a larger one gains least where nothing.
+    """
+    needed = needed if there < here else 0.0
+    return max(USED_SHARE * there - needed, 0.0) / max(USED_SHARE * here - needed, 1.0)

@@ -28,7 +28,7 @@ _ENOUGH: Final = 20.0  # requests of a window that counts as one
 
 _Bin = tuple[float, ...]  # load, seconds and windows; of tokens also those of TokenPoints
 _PLAIN: Final = 3  # numbers of a bin without tokens
-_TOKENS: Final = 6
+_TOKENS: Final = 7
 _TAIL: Final = 0.02  # the share of late ones by which a distribution is known
 
 
@@ -41,6 +41,8 @@ class TokenPoints(NamedTuple):
     """Seconds to the first token, without the wait to be begun; NaN where nobody tells."""
     first_spread: npt.NDArray[np.float64]
     """Standard deviation of the log of single ones around that mean; NaN where nobody tells."""
+    cache: npt.NDArray[np.float64]
+    """Share of a replica's key-value cache that one request has, in the mean; NaN where nobody tells."""
 
 
 class Points(NamedTuple):
@@ -157,12 +159,12 @@ def _tokens_of(window: ServedWindow) -> tuple[float, ...]:
     """The numbers of TokenPoints; none of a server that makes no tokens."""
     if RequestCounter.TOKENS_OUT not in window.counts.counters:
         return ()
-    times = window.counts.times
+    times, cache = window.counts.times, window.cache_share or math.nan
     spread, first = _spread(times.get(RequestTime.BETWEEN_TOKENS)), times.get(RequestTime.FIRST_TOKEN)
     if first is None or first.mean is None:
-        return spread, math.nan, math.nan
+        return spread, math.nan, math.nan, cache
     begun = first.mean - (window.queue_seconds or 0.0)
-    return spread, begun if begun > 0.0 else math.nan, _spread(first)
+    return spread, begun if begun > 0.0 else math.nan, _spread(first), cache
 
 
 def _spread(times: Distribution | None) -> float:

@@ -17,6 +17,7 @@ from rightpool.profiles.latency import Between, Distribution
 from rightpool.profiles.sample import Quality
 
 _JITTER: Final = 0.05  # of the time between two readings: that much is no reason to give up whole numbers
+_CACHED: Final = 0.05  # share of a cache in use: SGLang tells hundredths, so that of less a tenth and more may be off
 
 
 class RequestCounter(StrEnum):
@@ -49,6 +50,7 @@ class RequestLevel(StrEnum):
 
     CONCURRENCY = "concurrency"  # requests that the server works on
     WAITING = "waiting"  # requests that it has not begun
+    CACHE_USED = "cacheUsed"  # the share of its key-value cache that requests in work have, 0-1
 
 
 @value_object
@@ -176,6 +178,13 @@ class ServedWindow:
         """Requests in work at a replica, at its end."""
         level = self.counts.levels.get(RequestLevel.CONCURRENCY)
         return None if level is None else level / self.replicas
+
+    @property
+    def cache_share(self) -> float | None:
+        """Of a replica's key-value cache, the share that one request in work has at its end; None where too little of
+        it is in use to tell."""
+        used, running = (self.counts.levels.get(one) for one in (RequestLevel.CACHE_USED, RequestLevel.CONCURRENCY))
+        return used / running if used and running and used / self.replicas >= _CACHED else None
 
     def late(self, limit: float, time: RequestTime = RequestTime.WHOLE) -> Between | None:
         """The share of requests that took longer than so many seconds; None where no distribution says that."""

@@ -54,6 +54,11 @@ def test_its_week_and_what_a_replica_takes_are_shown() -> None:
     assert "800 a second, p99 <=50 ms" in text
 
 
+def test_what_the_memory_of_each_pool_holds_is_shown() -> None:
+    text = output(shown(side("a100", "0.6", measured=True, held="52"), side("a10g", "1.2", held="9.2")), 140)
+    assert "holds so many requests of a replica at once: 52 in a100, 9.2 in a10g" in text
+
+
 def test_pools_are_compared_by_replicas_their_p99_and_dollars() -> None:
     client = shown(side("a100", "0.6", measured=True, servable="1000", replicas=1), side("a10g", "1.2"))
     found = explained(client)

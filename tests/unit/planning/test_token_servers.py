@@ -25,10 +25,10 @@ from rightpool.planning.offers.servers.recorded import recorded_sizing, with_ser
 from rightpool.planning.offers.servers.sizing import LatencyTarget
 from rightpool.prediction.columns import floats
 from rightpool.prediction.server import LoadLine
-from rightpool.prediction.tokens import TokenLines, TokenTimes
+from rightpool.prediction.tokens import TokenLines, TokenTimes, cache_ratio
 from rightpool.profiles.latency import Distribution
 from rightpool.profiles.loads import Loads, Points, TokenPoints, batch_of
-from rightpool.profiles.served import RequestCounter, RequestTime, ServedWindow, ServerCounts
+from rightpool.profiles.served import RequestCounter, RequestLevel, RequestTime, ServedWindow, ServerCounts
 from tests.unit.planning.jobs import NOW, changed, decided_text, find, judged, reason
 from tests.unit.planning.test_server_move import LIMIT, moving, replaced, seen, sides, step
 from tests.unit.planning.test_server_offers import POOLS, demand, unsized
@@ -39,7 +39,7 @@ SEEN = Points(
     floats([2.0, 8.0, 20.0, 40.0]),
     floats([0.0134, 0.0146, 0.0170, 0.0210]),
     floats([20.0] * 4),
-    TokenPoints(floats([0.2] * 4), floats([0.062, 0.068, 0.080, 0.100]), floats([0.3] * 4)),
+    TokenPoints(floats([0.2] * 4), floats([0.062, 0.068, 0.080, 0.100]), floats([0.3] * 4), floats([math.nan] * 4)),
 )
 
 
@@ -90,7 +90,9 @@ def test_more_replicas_make_fewer_tokens_late() -> None:
     assert late[0][0] > 0.5 and late[2][0] < 0.01
 
 
-def page(between: float, many: float, *, first: float = 0.06) -> ServedWindow:
+def page(
+    between: float, many: float, *, first: float = 0.06, levels: Mapping[RequestLevel, float] | None = None
+) -> ServedWindow:
     """100 requests in 15 s, with so many seconds between tokens, of which all but 2% are below `many`."""
     made = 100 * TOKENS
     times = {
@@ -98,7 +100,55 @@ def page(between: float, many: float, *, first: float = 0.06) -> ServedWindow:
         RequestTime.FIRST_TOKEN: Distribution((0.1,), (98.0,), 100.0, 100 * first),
     }
     counters = {RequestCounter.REQUESTS: 100.0, RequestCounter.TOKENS_OUT: made}
-    return ServedWindow(NOW, 15.0, ServerCounts(counters, times, {}), 2, True)
+    return ServedWindow(NOW, 15.0, ServerCounts(counters, times, levels or {}), 2, True)
+
+
+def cached(used: float, running: float) -> Loads:
+    """Of two replicas, together."""
+    loads = Loads()
+    levels = {RequestLevel.CACHE_USED: used, RequestLevel.CONCURRENCY: running}
+    loads.extend(page(0.015, 0.025, levels=levels), "a100/1", "h")
+    return loads
+
+
+def test_what_one_request_has_of_the_cache_is_remembered() -> None:
+    loads = cached(1.2, 24.0)
+    for read in (loads, Loads.read(loads.stored())):
+        points = read.at("a100/1")
+        assert points is not None and points.tokens is not None
+        assert points.tokens.cache.tolist() == pytest.approx([0.05])
+
+
+@pytest.mark.parametrize(
+    ("used", "running"), [(0.0, 0.0), (0.0, 4.0), (0.08, 4.0), (0.5, 0.0)], ids=["idle", "none", "little", "odd"]
+)
+def test_a_cache_that_is_hardly_used_says_nothing(used: float, running: float) -> None:
+    points = cached(used, running).at("a100/1")
+    assert points is not None and points.tokens is not None
+    assert np.isnan(points.tokens.cache).all()
+
+
+GIB = float(2**30)
+
+
+@pytest.mark.parametrize(
+    ("there", "needed", "ratio"),
+    [
+        (80.0, 30.0, 1.0),
+        (40.0, 0.0, 0.5),
+        (40.0, 27.0, 9.0 / 45.0),
+        (40.0, 36.0, 0.0),
+        (40.0, 75.0, 0.0),
+        (160.0, 30.0, 2.0),
+    ],
+    ids=["as large", "nothing beside it", "smaller", "nothing left", "more than here", "larger"],
+)
+def test_another_chip_holds_at_least_so_many_times_as_much(there: float, needed: float, ratio: float) -> None:
+    found = cache_ratio(80.0 * GIB, there * GIB, needed * GIB)
+    assert found == pytest.approx(ratio)
+    if needed < 72.0:
+        weights = np.linspace(0.0, min(needed, 0.9 * there), 9)
+        assert found <= ((0.9 * there - weights) / (72.0 - weights)).min() + 1e-9, "whatever of it the weights are"
 
 
 def test_what_shares_a_step_follows_from_the_seconds_between_tokens() -> None:
@@ -114,13 +164,48 @@ def test_what_shares_a_step_follows_from_the_seconds_between_tokens() -> None:
         assert above == pytest.approx(0.02, rel=0.02) and points.tokens.first[0] == pytest.approx(0.06)
 
 
-def token_server(targets: Mapping[str, Any] = TIMES, *, points: Points = SEEN, rate: float = 15.0) -> Job:
-    job = unsized(targets)
+def holding(requests: float) -> Points:
+    """With a cache for so many requests on an A100."""
+    assert SEEN.tokens is not None
+    return SEEN._replace(tokens=SEEN.tokens._replace(cache=floats([1.0 / requests] * 4)))
+
+
+def token_server(
+    targets: Mapping[str, Any] = TIMES, *, points: Points = SEEN, rate: float = 15.0, needed: str = "10Gi"
+) -> Job:
+    job = unsized(targets, placement={"memoryPerChip": needed})
+    declared = float(job.spec.placement.memory_per_chip or 0)
     limits = sized_limits(job.spec.targets)
     counts, target = demand(rate), LatencyTarget.of(limits, 1)
     sizing = with_servable(recorded_sizing(counts, points, limits, "a100/1", NOW, TOKENS), counts)
     chips = [PoolChip(name, pool.accelerator) for name, pool in POOLS.items()]
-    return changed(job, sizing=with_places(sizing, "a100", chips, {"a100": points}.get, counts, target))
+    return changed(job, sizing=with_places(sizing, "a100", chips, {"a100": points}.get, counts, target, declared))
+
+
+@pytest.mark.parametrize(
+    ("held", "here", "there"), [(math.inf, 60, 60), (120.0, 60, 21), (50.0, 50, 9)], ids=["unknown", "ample", "scarce"]
+)
+def test_no_more_are_at_once_than_the_cache_holds(held: float, here: int, there: int) -> None:
+    sizing = token_server(points=holding(held)).observed.sizing
+    assert sizing is not None and isinstance(sizing.line, TokenLines)
+    assert sizing.line.most == here
+    size = sizing.at("a10g")
+    ratio = cache_ratio(POOLS["a100"].accelerator.memory_bytes, POOLS["a10g"].accelerator.memory_bytes, 10.0 * GIB)
+    assert size is not None and size.held == (None if math.isinf(held) else pytest.approx(held * ratio, rel=1e-3))
+    assert sizing.line.elsewhere((1.0, 0.1), (1.0, 0.1), ratio).most == there
+
+
+@pytest.mark.parametrize(
+    ("points", "needed", "requests"),
+    [(holding(50.0), "19.8Gi", "0.335"), (holding(50.0), "21Gi", "0"), (SEEN, "21Gi", "0")],
+    ids=["less than one", "none", "of a server that does not tell what its cache holds"],
+)
+def test_chips_with_no_memory_beside_it_are_refused(points: Points, needed: str, requests: str) -> None:
+    found = judged(token_server(points=points, needed=needed), POOLS)
+    assert reason(found, "a10g") is RejectionReason.MEMORY
+    refused = find(found, "a10g").rejection
+    assert refused is not None and f"keys and values of {requests} requests" in refused.text()
+    assert len(refused.text()) <= 160
 
 
 def test_it_is_sized_and_offered_a_cheaper_pool_by_its_tokens() -> None:

@@ -49,6 +49,8 @@ class _Known(NamedTuple):
     """Unix seconds."""
     pools: tuple[PoolChip, ...]
     """For which."""
+    needed: float
+    """Bytes of each chip beside keys and values that were declared then; 0 where none were."""
     timed: frozenset[tuple[str, int]]
     """What had been timed elsewhere then."""
     seen: frozenset[tuple[str, int]]
@@ -71,6 +73,7 @@ class _Due(NamedTuple):
     """The pool where it is."""
     place: str
     pools: tuple[PoolChip, ...]
+    needed: float
     seen: frozenset[tuple[str, int]]
     """What was timed by then."""
     before: _Known | None
@@ -139,10 +142,10 @@ class ServerSizes:
         here, each = ref.placement.pool, ref.placement.chips_per_replica
         names = (here, *(pool.name for pool in pools))
         points = {name: found for name in names if (found := record.loads.at(f"{name}/{each}")) is not None}
-        limit = LatencyTarget.of(targets, server.least)
+        limit, needed = LatencyTarget.of(targets, server.least), float(job.spec.placement.memory_per_chip or 0)
         slot, counts, known = _slot(job, now), record.counts(now), self._known.get(job.key)
         place, tokens, seen = place_of(ref), record.tokens_each(now), record.loads.seen
-        return _Due(job.key, slot, counts, points, targets, tokens, limit, here, place, pools, seen, known)
+        return _Due(job.key, slot, counts, points, targets, tokens, limit, here, place, pools, needed, seen, known)
 
 
 def limits_of(job: Job) -> Limits:
@@ -167,19 +170,19 @@ def _looked_at(due: list[_Due], now: float) -> Mapping[JobKey, _Known]:
         if before is not None and not outdated(sizing, before.basis):
             sizing = replace(sizing, servable=before.basis.servable, places=before.basis.places)
             again = now - before.replayed_at >= min(_OFTEN * sizing.recorded, _RARELY)
-            again = again or (before.pools, before.timed) != (one.pools, one.timed)
+            again = again or (before.pools, before.needed, before.timed) != (one.pools, one.needed, one.timed)
         else:
             again = sizing.peak is not None and sizing.line is not None
-        slot, basis, at, pools, timed = one.slot, sizing, now, one.pools, one.timed
+        slot, last = one.slot, (sizing, now, one.pools, one.needed, one.timed)
         if before is not None:
-            basis, at, pools, timed = before.basis, before.replayed_at, before.pools, before.timed
+            last = (before.basis, before.replayed_at, before.pools, before.needed, before.timed)
         if again and replayed < REPLAYED:
             sizing = with_servable(sizing, one.counts)
-            sizing = basis = with_places(sizing, one.here, one.pools, one.points.get, one.counts, one.limit)
-            replayed, at, pools, timed = replayed + 1, now, one.pools, one.timed
+            sizing = with_places(sizing, one.here, one.pools, one.points.get, one.counts, one.limit, one.needed)
+            replayed, last = replayed + 1, (sizing, now, one.pools, one.needed, one.timed)
         elif again:
             slot -= 1  # its turn comes in the next cycle
         if before is not None and sizing.same_as(before.sizing):
             sizing = before.sizing
-        found[one.key] = _Known(sizing, slot, basis, at, pools, timed, one.seen)
+        found[one.key] = _Known(sizing, slot, *last, one.seen)
     return found

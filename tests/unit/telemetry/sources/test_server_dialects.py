@@ -72,7 +72,7 @@ COUNTERS = {
             Counter.TOKENS_OUT: 3360,
         },
         {Time.WHOLE: (0.3, 105), Time.FIRST_TOKEN: (0.001, 105), Time.BETWEEN_TOKENS: (0.01, 3255)},
-        {Level.CONCURRENCY: 0, Level.WAITING: 0},
+        {Level.CONCURRENCY: 0, Level.WAITING: 0, Level.CACHE_USED: 0},
     ),
     "ray-serve-2.60": (
         "RayServe",
@@ -185,6 +185,24 @@ def test_the_other_page_of_vllm_is_a_later_one() -> None:
     grown = counts_of("vllm-0.32-2").since(counts_of("vllm-0.32-1"))
     back = counts_of("vllm-0.32-1").since(counts_of("vllm-0.32-2"))
     assert (grown is None) != (back is None)
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "share"),
+    [
+        ("vLLM", 'vllm:kv_cache_usage_perc{engine="0"} 0.2\nvllm:kv_cache_usage_perc{engine="1"} 0.4\n', 0.3),
+        ("vLLM", "vllm:gpu_cache_usage_perc 0.25\n", 0.25),
+        ("SGLang", 'sglang:token_usage{model_name="m"} 0.28\n', 0.28),
+        ("SGLang", "", None),
+        ("TGI", "tgi_batch_current_size 3\n", None),
+    ],
+    ids=["two engines", "before", "SGLang", "absent", "none"],
+)
+def test_the_share_of_its_cache_that_a_server_uses_is_read(name: str, page: str, share: float | None) -> None:
+    dialect = dialect_named(name)
+    assert dialect is not None
+    found = dialect.counts(parse_metrics(page, ALL)).levels.get(Level.CACHE_USED)
+    assert found == (None if share is None else pytest.approx(share))
 
 
 @recorded

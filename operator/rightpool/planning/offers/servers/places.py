@@ -15,7 +15,7 @@ from rightpool.planning.offers.servers.sizing import LatencyTarget, sized
 from rightpool.prediction.chip_data import shipped
 from rightpool.prediction.columns import Floats
 from rightpool.prediction.server import token_speedup
-from rightpool.prediction.tokens import ServerLine, TokenLines
+from rightpool.prediction.tokens import ServerLine, TokenLines, cache_ratio
 from rightpool.prediction.transfer import Transfer
 from rightpool.profiles.loads import Points
 
@@ -36,6 +36,8 @@ class ChipSpeed(NamedTuple):
     """With work of an unknown kind, of which prompts are."""
     tokens: tuple[float, float]
     """With tokens, one after the other."""
+    cache: float
+    """How many times as many keys and values it has memory for, at least."""
 
 
 def with_places(
@@ -45,12 +47,13 @@ def with_places(
     seen: Callable[[str], Points | None],
     counts: Floats,
     target: LatencyTarget,
+    needed: float = 0.0,
 ) -> Sizing:
     """With what the server would be in each pool whose chips are known. home: the pool where it is; seen: what its
-    batches took in a pool; counts: of each SLOT, or NaN."""
+    batches took in a pool; counts: of each SLOT, or NaN; needed: bytes of each chip beside keys and values, at most."""
     if sizing.line is None or sizing.peak is None:
         return sizing
-    speeds = _speeds(home, pools)
+    speeds = _speeds(home, pools, needed)
     found: list[PlaceSize] = []
     predicted: dict[ChipSpeed, PlaceSize] = {}  # pools of one chip are alike
     for pool in pools:
@@ -60,6 +63,7 @@ def with_places(
             size = sized(pool.name, sizing.line, counts, target)
         elif points is not None:
             line = server_line(points, sizing.targets, _tokens(sizing.line))
+            line = line if line is None or speed is None else _held(line, _there(sizing.line, speed))
             size = None if line is None else sized(pool.name, line, counts, target)
         elif speed is None:
             continue
@@ -78,11 +82,18 @@ def _tokens(line: ServerLine) -> float:
 
 def _there(line: ServerLine, speed: ChipSpeed) -> ServerLine:
     if isinstance(line, TokenLines):
-        return line.elsewhere(speed.tokens, speed.any)
+        return line.elsewhere(speed.tokens, speed.any, speed.cache)
     return line.elsewhere(*speed.any)
 
 
-def _speeds(home: str, pools: Sequence[PoolChip]) -> Mapping[str, ChipSpeed]:
+def _held(line: ServerLine, predicted: ServerLine) -> ServerLine:
+    """With what its memory is predicted to hold where no window tells."""
+    if isinstance(line, TokenLines) and isinstance(predicted, TokenLines) and math.isinf(line.held):
+        return replace(line, held=predicted.held)
+    return line
+
+
+def _speeds(home: str, pools: Sequence[PoolChip], needed: float) -> Mapping[str, ChipSpeed]:
     """By how much faster each pool's chips are than those at home. Without those whose figures are missing."""
     names = [pool.name for pool in pools]
     if home not in names:
@@ -93,6 +104,7 @@ def _speeds(home: str, pools: Sequence[PoolChip]) -> Mapping[str, ChipSpeed]:
         pool.name: ChipSpeed(
             (math.exp(log), math.sqrt(variance)),
             token_speedup(pools[here].chip.memory_bandwidth, pool.chip.memory_bandwidth),
+            cache_ratio(pools[here].chip.memory_bytes, pool.chip.memory_bytes, needed),
         )
         for pool, log, variance in zip(pools, logs, variances, strict=True)
         if not math.isnan(log)

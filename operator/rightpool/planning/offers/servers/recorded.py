@@ -63,12 +63,15 @@ def server_line(points: Points, targets: Limits, tokens: float) -> ServerLine | 
         first = fit(points.load[timed], made.first[timed], points.weight[timed], step.most)
     if math.isnan(tokens) or (first is None and RequestTime.FIRST_TOKEN in targets):
         return None
-    return TokenLines(step, first, _mean(made.spread, points), _mean(made.first_spread, points), tokens)
+    # Like prompts may share a part of it: full batches tell best what one more takes.
+    share = _mean(made.cache, points.weight * points.load)
+    spread, first_spread = (_mean(one, points.weight) for one in (made.spread, made.first_spread))
+    return TokenLines(step, first, spread, first_spread, tokens, 1.0 / share if share > 0.0 else math.inf)
 
 
-def _mean(of: Floats, points: Points) -> float:
-    timed = np.isfinite(of)
-    return float(np.average(of[timed], weights=points.weight[timed])) if timed.any() else 0.0
+def _mean(of: Floats, weight: Floats) -> float:
+    known = np.isfinite(of)
+    return float(np.average(of[known], weights=weight[known])) if known.any() else 0.0
 
 
 def line_through(points: Points) -> LoadLine:

@@ -17,6 +17,23 @@ _ALONE: Final = {
 
 
 @value_object
+class CacheShort(RuledOut):
+    """The chips have memory for the keys and values of less than one request."""
+
+    reason = RejectionReason.MEMORY
+    pool: str
+    """Name of the AcceleratorPool."""
+    held: float
+    """Requests that it is enough for."""
+
+    def text(self) -> str:
+        return (
+            f"chips of {self.pool} have memory for the keys and values of {number(self.held)} requests beside "
+            "placement.memoryPerChip: lower it if the program needs less"
+        )
+
+
+@value_object
 class TooSlowAlone(RuledOut):
     """One request by itself takes longer than the limit."""
 

@@ -17,7 +17,7 @@ from rightpool.planning.jobs.sizing import SHORTEST, SURE_TO_HOLD, Servable
 from rightpool.planning.jobs.time_limits import Limits
 from rightpool.planning.offers.rejection import RuledOut
 from rightpool.planning.offers.servers.floor import usual_peaks
-from rightpool.planning.offers.servers.refusal import LatencyNotHeld, LoadExtrapolated, TooSlowAlone
+from rightpool.planning.offers.servers.refusal import CacheShort, LatencyNotHeld, LoadExtrapolated, TooSlowAlone
 from rightpool.prediction.columns import Floats, floats
 from rightpool.prediction.cost import MILLION
 from rightpool.prediction.replay import EDGES, Replica, tail, tail_of
@@ -92,9 +92,11 @@ def sized(
     if recorded < SHORTEST or requests <= 0.0:
         return None
     step = line.between if isinstance(line, TokenLines) else line
-    doubt = step.sd(step.most)
+    doubt, held = step.sd(line.most), line.held if isinstance(line, TokenLines) else math.inf
     found = PlaceSize(pool, step.fixed, step.each, 0.0, 1.0, step.seen, doubt, spare=1.0, measured=measured)
-    if found.alone > target.limit:
+    if math.isfinite(held):
+        found = replace(found, held=held)
+    if found.alone > target.limit or held < 1.0:
         return found
     able = servable(line, counts, target)
     if able.at_least <= 0.0:
@@ -120,6 +122,8 @@ def sized(
 
 def why_not_held(size: PlaceSize, target: LatencyTarget) -> RuledOut | None:
     """Why it is none; None where it holds."""
+    if size.held is not None and size.held < 1.0:
+        return CacheShort(size.pool, size.held)
     if size.alone > target.limit:
         return TooSlowAlone(size.alone, target.limit, target.time)
     if size.servable <= 0.0:
@@ -217,7 +221,7 @@ def mean_load(line: ServerLine, rate: float) -> float:
     if isinstance(line, TokenLines):
         step, tokens = line.between, rate * line.tokens
         busy = tokens * step.each
-        return step.most if busy >= 1.0 else min(1.0 + tokens * step.fixed / (1.0 - busy), step.most)
+        return line.most if busy >= 1.0 else min(1.0 + tokens * step.fixed / (1.0 - busy), line.most)
     busy = rate * line.each
     if busy >= 1.0:
         return line.most

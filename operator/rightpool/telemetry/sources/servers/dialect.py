@@ -49,6 +49,8 @@ class Term:
     """Units of the metric in a second, or in one thing."""
     where: tuple[Where, ...] = ()
     """Which of its series count."""
+    mean: bool = False
+    """Whether it is a share, of which a server with several engines has the mean."""
 
     def taken(self, by_name: Mapping[str, Sequence[Series]]) -> list[Series] | None:
         """The series that count; None where the page has no such metric, which is not the same as none of them."""
@@ -56,11 +58,11 @@ class Term:
         return None if found is None else [one for one in found if all(each.takes(one.labels) for each in self.where)]
 
     def value(self, by_name: Mapping[str, Sequence[Series]]) -> float | None:
-        """The sum; None where the page has no such metric, or one that can't be counted."""
+        """The sum, or the mean; None where the page has no such metric, or one that can't be counted."""
         series = self.taken(by_name)
         if series is None or any(one.value < 0 for one in series):
             return None
-        number = math.fsum(one.value for one in series) / self.divisor
+        number = math.fsum(one.value for one in series) / self.divisor / (max(len(series), 1) if self.mean else 1)
         return number if measurable(number) else None
 
     def distribution(self, by_name: Mapping[str, Sequence[Series]]) -> Distribution | None:

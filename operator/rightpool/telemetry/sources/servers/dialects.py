@@ -80,7 +80,11 @@ DIALECTS: Final = (
             Time.FIRST_TOKEN: _one("vllm:time_to_first_token_seconds"),
             Time.BETWEEN_TOKENS: _one("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds"),
         },
-        {Level.CONCURRENCY: _one("vllm:num_requests_running"), Level.WAITING: _one("vllm:num_requests_waiting")},
+        {
+            Level.CONCURRENCY: _one("vllm:num_requests_running"),
+            Level.WAITING: _one("vllm:num_requests_waiting"),
+            Level.CACHE_USED: Term(("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"), mean=True),
+        },
     ),
     ServerDialect(
         "SGLang",
@@ -99,7 +103,11 @@ DIALECTS: Final = (
             Time.FIRST_TOKEN: _one("sglang:time_to_first_token_seconds"),
             Time.BETWEEN_TOKENS: _one("sglang:inter_token_latency_seconds"),
         },
-        {Level.CONCURRENCY: _one("sglang:num_running_reqs"), Level.WAITING: _one("sglang:num_queue_reqs")},
+        {
+            Level.CONCURRENCY: _one("sglang:num_running_reqs"),
+            Level.WAITING: _one("sglang:num_queue_reqs"),
+            Level.CACHE_USED: Term(("sglang:token_usage",), mean=True),
+        },
     ),
     ServerDialect(
         "TGI",
