@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.servers.data import Line, traces
+from benchmarks.servers.memory import late_first, promised
 from benchmarks.servers.model import calibration, server_from_offline, tails, tokens
 from benchmarks.servers.money import money
 from benchmarks.servers.moves import moves
@@ -38,6 +39,9 @@ def found(data: Path, table: Path, model: bool) -> Iterator[Line]:
     if table.exists():
         yield from server_from_offline(table)
     llms = data / "aic_vllm.csv"
+    if llms.exists():
+        yield promised(llms)
+    yield from late_first(demand)
     for one in demand if llms.exists() and not model else ():
         yield from token_money(one, llms)
     if table.exists():
