@@ -56,6 +56,8 @@ JOB_FIGURES: Final = {
     "rightpool_job_scaling_efficiency_ratio": "Throughput ÷ (chips × throughput of one chip), by the last Profile.",
     "rightpool_job_model_flops_utilization_ratio": "FLOP/s of the model ÷ (chips × peak dense FLOP/s at its "
     "precision), by the last Profile.",
+    "rightpool_job_regressed": "1 where since the last edit of the template the job is surely slower on the same "
+    "chips, does nothing, or fails more of its requests; 0 where not, or where it can't be told.",
     "rightpool_job_regression_ratio": "Throughput ÷ that before the last edit of the template, on the same chips: once "
     "enough was measured, and where the two compare.",
     "rightpool_job_joules_per_sample": "Energy of the chips for a sample, by the last Profile.",

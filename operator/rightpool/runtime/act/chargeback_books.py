@@ -18,6 +18,7 @@ from heapq import nlargest
 from typing import Final
 from zlib import crc32
 
+from rightpool.api.program_edit import EditVerdict
 from rightpool.api.work_unit import WorkUnit
 from rightpool.cluster.client import ClusterClient
 from rightpool.contract import LABEL_CHARGEBACK, LABEL_POOL_COSTS
@@ -199,6 +200,7 @@ def _job_figures(
         edit = job.state.judged_edit
         measured = {
             "rightpool_job_goodput_ratio": goodput(account, progress_of(job, now)),
+            "rightpool_job_regressed": None if edit is None else float(edit.verdict is EditVerdict.REGRESSED),
             "rightpool_job_regression_ratio": None if edit is None else edit.ratio,
         }
         if job.observed.answers is not None:

@@ -12,7 +12,7 @@ import pytest
 from rightpool.api.account import Account
 from rightpool.api.action import Action
 from rightpool.api.ledger import Outcome
-from rightpool.api.program_edit import ProgramEdit
+from rightpool.api.program_edit import EditVerdict, ProgramEdit
 from rightpool.api.progress import JobProgress
 from rightpool.api.status import ProfiledJobStatus
 from rightpool.api.traits import ModelTraits
@@ -320,17 +320,19 @@ def test_what_is_not_stored_at_the_end_is_stored_then() -> None:
     assert sum(charge.spent for charge in read_books(body).totals().values()) == 13.0
 
 
+@pytest.mark.parametrize("ratio", [0.5, None], ids=["slower", "a server that fails"])
 @pytest.mark.parametrize("judged", ["h", "another", ""])
-def test_what_an_edit_has_brought_is_shown_once_it_was_judged(judged: str) -> None:
+def test_what_an_edit_has_brought_is_shown_once_it_was_judged(judged: str, ratio: float | None) -> None:
     job = running(rate=1000.0)
     assert job.state.revision is not None
-    edit = ProgramEdit("h0", judged=judged, ratio=0.5)
+    edit = ProgramEdit("h0", judged=judged, verdict=EditVerdict.REGRESSED, ratio=ratio)
     job = changed(job, account=Account(spent=5.0), edit=edit)
     operator = Operator(Cluster())
     stored = StoredJob(changed(job, profile=None), packed({}), 1, "1", team="vision")
     operator.books.cycle({job.key: stored}, {job.key: job}, {}, NOW)
-    shown = operator.figures.jobs.get("rightpool_job_regression_ratio", {})
-    assert shown.get(("ns", "job", "vision")) == (0.5 if judged == "h" else None)
+    shown = {name: of.get(("ns", "job", "vision")) for name, of in operator.figures.jobs.items()}
+    assert shown.get("rightpool_job_regression_ratio") == (ratio if judged == "h" else None)
+    assert shown.get("rightpool_job_regressed") == (1.0 if judged == "h" else None)
 
 
 @pytest.mark.parametrize("chips", [0.0, 7200.0])
