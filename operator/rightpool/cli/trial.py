@@ -115,7 +115,8 @@ def _over(client: ClusterClient, key: JobKey, answer: TrialAnswer) -> str:
     name = trial_name(key.name, answer.number)
     found = [tried for tried in job.state.tried if tried.at >= answer.at]
     if not found:
-        raise CliError(f"ProfiledJob {name} {NOTHING_MEASURED}: a job waits for its chips, or this one was changed")
+        why = f"another job waits for its chips, or {key.name} was edited, stopped or moved"
+        raise CliError(f"ProfiledJob {name} {NOTHING_MEASURED}: {why}")
     if found[0].ratio is None:
         raise CliError(shown(found[0]))
     return f"{shown(found[0])}; ProfiledJob {name} cost ${found[0].cost:.2f}"

@@ -25,14 +25,18 @@ def load_annotation(server: ServerWorkload, run: TrialRun) -> dict[str, str]:
     return {contract.ANNOTATION_LOAD: json.dumps(load)}
 
 
+def gets_load(template: Mapping[str, Any]) -> bool:
+    """Whether these pods are of a server's trial."""
+    return contract.ANNOTATION_LOAD in _annotations(template)
+
+
 def add_load(template: dict[str, Any]) -> None:
     """What the profiler needs for it, in the template of a trial's pods that has the profiler; nothing where nothing is
     to be sent. Raises InvalidTemplate where the profiler is left out, or the annotation can't be read."""
-    annotations: Mapping[str, str] = (template.get("metadata") or {}).get("annotations") or {}
-    if contract.ANNOTATION_LOAD not in annotations:
+    if not gets_load(template):
         return
     try:
-        load = json.loads(annotations[contract.ANNOTATION_LOAD])
+        load = json.loads(_annotations(template)[contract.ANNOTATION_LOAD])
         port, sample = int(load["port"]), WarmUp.model_validate(load["sample"])
         settings = {"at_once": int(load["atOnce"]), "seconds": float(load["seconds"])}
     except (ValueError, KeyError, TypeError):
@@ -40,3 +44,7 @@ def add_load(template: dict[str, Any]) -> None:
     add_warm_up(template, port, sample)
     sidecar = next(one for one in init_containers_of(template) if one["name"] == contract.SIDECAR_CONTAINER)
     sidecar["env"].append({"name": contract.ENV_LOAD, "value": json.dumps(settings)})
+
+
+def _annotations(template: Mapping[str, Any]) -> Mapping[str, str]:
+    return (template.get("metadata") or {}).get("annotations") or {}

@@ -11,6 +11,7 @@ from rightpool.api.choices import Autoscaler
 from rightpool.api.latency import Percentile
 from rightpool.api.targets import Targets
 from rightpool.api.wording import MESSAGE
+from rightpool.contract import ANNOTATION_LOAD
 from rightpool.planning.jobs.job import Job
 from rightpool.planning.jobs.sizing import Servable, Sizing
 from rightpool.prediction.server import LoadLine
@@ -23,8 +24,9 @@ from rightpool.reporting.conditions.measured import profiled
 from rightpool.reporting.conditions.placed import placed
 from rightpool.reporting.conditions.targets import targets_met
 from rightpool.reporting.server_status import server_status
-from tests.unit.planning.jobs import NOW, changed
+from tests.unit.planning.jobs import NOW, changed, running, spec
 from tests.unit.planning.test_server_floor import KNOWN, targeted
+from tests.unit.reporting.test_only_watched_status import by_exporters
 
 CONTEXT = Context(None, None, True, NOW)
 KEPT = Late(0.08, Between(0.002, 0.002), 0.08, 0.08)
@@ -277,3 +279,12 @@ def test_nothing_is_known_yet() -> None:
     assert statement_text(targets_met(targeted(None), CONTEXT))[:2] == ("Unknown", "ProfileNeeded")
     idle = answering(requests_per_second=0.0, late=None, mean_seconds=None, p99=None)
     assert statement_text(targets_met(idle, CONTEXT))[:2] == ("Unknown", "ProfileNeeded")
+
+
+def test_of_the_trial_of_a_server_nobody_is_asked_for_training_steps() -> None:
+    template = {"metadata": {"annotations": {ANNOTATION_LOAD: "{}"}}, "spec": {"containers": [{"name": "server"}]}}
+    workload = {"job": {"chipsPerReplica": 4, "replicas": 1, "template": template}}
+    trial = by_exporters(running(made=spec(workload=workload, elasticity={})))
+    status, reason, text = statement_text(profiled(trial, CONTEXT))
+    assert (status, reason) == ("False", "PartialTelemetry")
+    assert text.startswith("the trial of a server has no training steps")

@@ -23,6 +23,7 @@ from rightpool.reporting.conditions.context import Context, Statement, complete_
 from rightpool.reporting.conditions.served import served
 from rightpool.reporting.diagnosis_texts import diagnosis_text
 from rightpool.workloads.kinds.registry import pod_sets_of
+from rightpool.workloads.load import gets_load
 from rightpool.workloads.notes import NOTE_MESSAGES, InjectionNote, notes_for
 from rightpool.workloads.overlay import workload_on
 from rightpool.workloads.pod_set import scaled_of
@@ -126,6 +127,10 @@ def _incomplete(job: Job, profile: Profile) -> Statement:
     notes = _notes(job) if job.spec.profiling.mode is not Switch.OFF else ()
     if notes:
         return _noted(notes[0])
+    tried = job.spec.workload.job
+    if tried is not None and gets_load(tried.template):
+        text = "the trial of a server has no training steps: its requests are counted for the ProfiledJob that is tried"
+        return Statement("False", Reason.PARTIAL_TELEMETRY, text)
     return Statement(
         "False",
         Reason.PARTIAL_TELEMETRY,
