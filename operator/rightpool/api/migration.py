@@ -14,7 +14,8 @@ from rightpool.api.counterfactual import Counterfactual
 from rightpool.api.estimate import Estimate
 from rightpool.api.ledger import measured_cost_per_million
 from rightpool.api.model import ATOMIC
-from rightpool.api.record import Record
+from rightpool.api.program_edit import ProgramEdit
+from rightpool.api.record import PACKED, Record
 from rightpool.api.revision import Revision
 from rightpool.api.units import NO_MONEY, WORD, Count, Dollars, Figure, Quantity, UnixTime, UnixTimeUp, write_money
 from rightpool.api.value_object import value_object
@@ -105,6 +106,9 @@ class Migration(Record):
 
     batches: BatchPromise | None = None
     """Of a server: what its batches were to take there. Absent: nothing was predicted."""
+
+    edit: Annotated[ProgramEdit | None, PACKED] = None
+    """Of an edit of a server: what that did before it began. Absent: too little was measured."""
 
     unit: Annotated[WorkUnit, WORD, Field(exclude_if=counts_samples)] = WorkUnit.SAMPLES
     """What throughput counts: Samples or Steps; of a server Requests, of those that share its dollars. Absent:

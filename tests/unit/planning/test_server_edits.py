@@ -33,12 +33,14 @@ def windows(
     return tuple(found)
 
 
-def arrived(before: tuple[ServiceWindow, ...]) -> Job:
-    """The edit is carried out: another image on the chips of before."""
+def arrived(before: tuple[ServiceWindow, ...], seen: tuple[ServiceWindow, ...] | None = None) -> Job:
+    """The edit is carried out: another image on the chips of before. seen: the windows that the operator has which ends
+    the old one, those of before where nothing is said."""
     job = replace(changed(server(), service=before, image=OLD), image=NEW)
     assert job.state.revision is not None
     job = job.with_state(replace(job.state, revision=replace(job.state.revision, chip=A100.accelerator.key)))
     job = step(step(edited(job)))
+    job = job if seen is None else changed(job, service=seen)
     job = step(step(with_target(job, active=2, running=2), NOW + 60.0), NOW + 65.0)
     assert job.state.revision is not None and job.state.revision.revision == 2
     return changed(job, service=())
@@ -87,6 +89,15 @@ def test_what_was_not_measured_and_other_chips_are_not_compared() -> None:
     assert arrived(windows(2)).state.edit is None
     job = arrived(windows(8))
     assert verdict_on(job, windows(2, 2.0)) is None
+
+
+@pytest.mark.parametrize("seen", [0, 3])
+def test_another_operator_that_carries_the_edit_on_judges_it_by_what_was_measured_before(seen: int) -> None:
+    job = arrived(windows(8), windows(seen, seed=3))
+    assert job.state.edit_to_judge is not None and len(job.state.edit_to_judge.rates) == 8
+    found = verdict_on(job, windows(6, 1.5, seed=2))
+    assert found is not None and found.verdict is EditVerdict.REGRESSED
+    assert arrived((), windows(8)).state.edit_to_judge is not None, "what is measured while it starts counts, too"
 
 
 def test_the_power_of_the_load_is_told_by_the_windows() -> None:

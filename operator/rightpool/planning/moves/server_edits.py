@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from rightpool.api.migration import Migration
 from rightpool.api.program_edit import MAX_RATES, EditVerdict, ProgramEdit
 from rightpool.api.revision import Revision
 from rightpool.api.variation import MAX_RECENT
@@ -23,14 +24,16 @@ from rightpool.planning.moves.edits import VERDICTS, looked_at, since_edit, with
 from rightpool.profiles.service import ServiceWindow, at_like_load, like_windows
 
 
-def with_server_edit(job: Job, source: Revision, target: Revision) -> Job:
-    """The job with what its server did until now, where another program comes to chips that are alike."""
+def with_server_edit(job: Job, migration: Migration) -> Job:
+    """The job with what its server did before, where another program has come to chips that are alike."""
+    source, target = migration.source, migration.target
     sides = ((ref.placement.pool, ref.placement.chips_per_replica, ref.chip) for ref in (source, target))
-    return with_begun(job, source, target, lambda: _begun(job, source), stays=next(sides) == next(sides))
+    stays = next(sides) == next(sides)
+    return with_begun(job, source, target, lambda: migration.edit or server_before(job, source), stays=stays)
 
 
-def _begun(job: Job, source: Revision) -> ProgramEdit | None:
-    """None where too little was measured."""
+def server_before(job: Job, source: Revision) -> ProgramEdit | None:
+    """What a server has done until now. None where too little was measured."""
     windows = job.observed.service[-MAX_RATES:]
     if len(windows) < FEWEST_WINDOWS:
         return None

@@ -39,7 +39,7 @@ from rightpool.planning.judge.traffic import (
 from rightpool.planning.judge.yardstick import Yardstick
 from rightpool.planning.moves.ending import avoid_seconds, end_migration, with_avoided, with_phase
 from rightpool.planning.moves.handover import Handover
-from rightpool.planning.moves.server_edits import with_server_edit
+from rightpool.planning.moves.server_edits import server_before, with_server_edit
 from rightpool.planning.moves.setback import (
     MetricsUnread,
     NothingAnswered,
@@ -74,6 +74,8 @@ class Surge(Handover):
         """The target is made: the first of its replicas where it is judged, else all, and where others scale it."""
         server = job.spec.workload.server
         if server is None or not _is_judged(job, migration):
+            # Kept, since another operator that carries it on has measured nothing.
+            migration = replace(migration, edit=server_before(job, migration.source))
             return with_phase(job, migration, Phase.SURGING, now)
         # Where weights can't be written, a move that is demanded shares requests by endpoints.
         if server.traffic.http_route is not None and job.observed.route_problem is None:
@@ -256,7 +258,7 @@ def _arrived(
     reason: Reason | None = None,
 ) -> Job:
     """What is left is ended."""
-    job = with_server_edit(job, migration.source, migration.target)
+    job = with_server_edit(job, migration)
     if outcome is Outcome.VERIFIED:
         migration = replace(migration, realised=realised_requests(job, migration))
         job = moved_server(job, migration, now)
