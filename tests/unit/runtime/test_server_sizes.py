@@ -14,8 +14,9 @@ from rightpool.hardware.pool import Pool
 from rightpool.planning.jobs.job import Job, JobKey
 from rightpool.planning.jobs.sizing import Sizing
 from rightpool.profiles.demand import Demanded
+from rightpool.profiles.latency import Distribution
 from rightpool.profiles.loads import Loads
-from rightpool.profiles.served import RequestCounter, ServedWindow, ServerCounts
+from rightpool.profiles.served import RequestCounter, RequestLevel, RequestTime, ServedWindow, ServerCounts
 from rightpool.runtime.act.demand_records import DemandRecords
 from rightpool.runtime.observe.server_sizes import REPLAYED, ServerSizes, place_of
 from tests.patience import eventually
@@ -134,6 +135,53 @@ def test_batches_that_are_timed_for_the_first_time_are_looked_at_at_once() -> No
         loads.extend(batches(256.0, 2000.0), place_of(ref), "hash")
     fleet.sizes.cycle(fleet.jobs, {}, NOW + 6.0)
     assert fleet.sizes._running is not None
+    fleet.sizes.close()
+
+
+def test_other_memory_that_is_declared_is_replayed_at_the_next_look() -> None:
+    job = targeted()
+    fleet = Fleet(job)
+    for second in (0.0, 1.0, 1000.0, 1001.0):
+        fleet.cycle(NOW + second)
+    assert fleet.sizes._known[job.key].replayed_at == NOW
+    placement = job.spec.placement.model_copy(update={"memory_per_chip": 20 * 2**30})
+    fleet.jobs = {job.key: changed(job, spec=job.spec.model_copy(update={"placement": placement}))}
+    for second in (2000.0, 2001.0):
+        fleet.cycle(NOW + second)
+    assert fleet.sizes._known[job.key].replayed_at == NOW + 2000.0
+    fleet.sizes.close()
+
+
+def tokens(running: float, used: float) -> ServedWindow:
+    """2,000 answers of 20 tokens in 15 s."""
+    between = Distribution((0.05,), (39_200.0,), 40_000.0, 40_000.0 * 0.015)
+    counters = {RequestCounter.REQUESTS: 2000.0, RequestCounter.TOKENS_OUT: 40_000.0}
+    levels = {RequestLevel.CONCURRENCY: running, RequestLevel.CACHE_USED: used}
+    return ServedWindow(NOW, 15.0, ServerCounts(counters, {RequestTime.BETWEEN_TOKENS: between}, levels), 1, True)
+
+
+def test_what_its_cache_holds_is_replayed_once_it_is_known() -> None:
+    job = targeted()
+    body = job.spec.model_dump(by_alias=True, exclude_none=True, mode="json")
+    body["targets"] = {"objective": "MinimizeCost", "interTokenLatency": {"p99": "80ms"}}
+    job = changed(job, spec=ProfiledJobSpec.model_validate(body))
+    fleet = Fleet(job)
+    record, ref = fleet.records.of(job.key), job.state.revision
+    assert record is not None and ref is not None
+    first = round(NOW / 15.0) - 24 * 240
+    record.fill(Demanded.TOKENS_OUT, {first + index: 20.0 * 15.0 * 900.0 for index in range(24 * 240)})
+    record.loads = Loads()
+    record.loads.extend(tokens(40.0, 0.02), place_of(ref), "hash")
+    for second in (0.0, 1.0, 1000.0, 1001.0):
+        fleet.cycle(NOW + second, {"a100": A100})
+    before = fleet.sized(job)
+    assert before is not None and before.at("a100") is not None and not before.cache_known
+    record.loads.extend(tokens(40.0, 0.8), place_of(ref), "hash")
+    for second in (2000.0, 2001.0):
+        fleet.cycle(NOW + second, {"a100": A100})
+    after = fleet.sized(job)
+    size = None if after is None else after.at("a100")
+    assert size is not None and size.held == 50.0
     fleet.sizes.close()
 
 

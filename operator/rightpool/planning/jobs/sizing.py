@@ -64,6 +64,11 @@ class Sizing:
         return next((one for one in self.places if one.pool == pool), None)
 
     @property
+    def cache_known(self) -> bool:
+        """Whether it is known how many requests its key-value cache holds."""
+        return isinstance(self.line, TokenLines) and math.isfinite(self.line.held)
+
+    @property
     def silent(self) -> bool:
         """Whether no request came in all that is recorded."""
         return self.recorded >= SHORTEST and bool(self.week) and BARS[-1] not in self.week

@@ -170,6 +170,7 @@ def _looked_at(due: list[_Due], now: float) -> Mapping[JobKey, _Known]:
         if before is not None and not outdated(sizing, before.basis):
             sizing = replace(sizing, servable=before.basis.servable, places=before.basis.places)
             again = now - before.replayed_at >= min(_OFTEN * sizing.recorded, _RARELY)
+            again = again or before.basis.cache_known != sizing.cache_known
             again = again or (before.pools, before.needed, before.timed) != (one.pools, one.needed, one.timed)
         else:
             again = sizing.peak is not None and sizing.line is not None
