@@ -284,10 +284,11 @@ def _bill(bill: Bill) -> str:
 def _starting(job: Job, assessment: Assessment, decision: Decision) -> str:
     if decision.target is None:
         return ""
-    seen = job.observed.adopted
-    if seen is None or not job.starts_itself(decision.target):
+    seen, here = job.observed.adopted, job.state.revision
+    if not job.starts_itself(decision.target):
         return f"starts on {place(decision.target)}"
-    why = job.revision(seen.revision).blocked
+    number = seen.revision if seen is not None else here.revision if here is not None else 0
+    why = job.revision(number).blocked
     room = f"there is room for {place(decision.target)}, and Kubernetes starts it"
     return f"{room}; now it says {why}" if why else room
 

@@ -66,8 +66,10 @@ class Ask:
 
 def own_chips(job: Job, pool: str) -> int:
     """Chips of a pool that a job has."""
-    revision = job.state.revision
-    return 0 if revision is None or revision.placement.pool != pool else revision.placement.chips
+    revision, lacks = job.state.revision, job.lacks
+    if revision is None or revision.placement.pool != pool:
+        return 0
+    return revision.placement.chips - (0 if lacks is None else lacks.chips)
 
 
 class MarketMembers(NamedTuple):

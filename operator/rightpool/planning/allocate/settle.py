@@ -29,7 +29,7 @@ from rightpool.planning.allocate.limits import (
 )
 from rightpool.planning.allocate.members import gives_way, lacking_nodes, members_of
 from rightpool.planning.allocate.room import NO_NODES, Nodes, Room
-from rightpool.planning.allocate.untaken import given_up, untaken
+from rightpool.planning.allocate.untaken import elsewhere, given_up, untaken
 from rightpool.planning.allocate.way_back import price_of_return
 from rightpool.planning.jobs.fleet import Fleet
 from rightpool.planning.jobs.job import Job, JobKey
@@ -94,7 +94,8 @@ class _Settlement:
     )
 
     def __init__(self, fleet: Fleet, evaluated: Mapping[JobKey, Evaluated], previous: Allocation | None) -> None:
-        self.fleet, self.evaluated, self.previous = fleet, evaluated, previous
+        self.fleet, self.previous = fleet, previous
+        self.evaluated = evaluated if previous is None else elsewhere(evaluated, previous.untaken, fleet)
         self.room = Room(
             fleet.pools, (job for job in fleet.jobs.values() if not _waits(job) and not _promised_too_long(job, fleet))
         )
@@ -198,18 +199,18 @@ class _Settlement:
     def _asks(self) -> Iterator[Ask]:
         """The jobs that ask for chips."""
         for key, assessment in self.alone.items():
-            if given_up(self.untaken.get(key), self.fleet):
-                continue
-            action = assessment.decision.action
+            action, job = assessment.decision.action, self.fleet.jobs[key]
             if action is Action.START or _lacks_room(assessment):
                 turn = Turn.START
+                if given_up(self.untaken.get(key), self.fleet) and job.starts_itself(self.evaluated[key].places[0]):
+                    continue
             elif action not in MIGRATING_ACTIONS:
                 continue
             elif action is Action.UPDATE or assessment.intent is Intent.LEAVE:
                 turn = Turn.DEMAND
             else:
                 turn = Turn.MOVE
-            yield Ask(self.fleet.jobs[key], turn, self.evaluated[key], assessment.saved_per_hour)
+            yield Ask(job, turn, self.evaluated[key], assessment.saved_per_hour)
 
     def _forbidden(self, ask: Ask, offer: int) -> Limit | None:
         """Why a job may not have an offer now, whatever others get."""

@@ -18,18 +18,18 @@ UNFOLLOWED: Final = (
 
 
 class AwaitedChips(NamedTuple):
-    """What pods of an object wait for. Kubernetes starts them where their template lets it."""
+    """What pods wait for. Kubernetes starts them where their template lets it."""
 
     chips: int
     """Of all that have no node."""
     replicas: int
     """So many pods."""
-    resource: str
-    """By which they ask for chips."""
+    resource: str | None
+    """By which they ask for chips; None where the operator has made them for their pool."""
     since: float
     """Unix seconds since when it has waited, or was adopted."""
     pool: str | None = None
-    """Where its other pods are, which hold chips already; None where no pod has a node."""
+    """The only one that they can be in; None where their template alone says where."""
 
 
 @value_object

@@ -332,9 +332,20 @@ class Job:
 
     @property
     def lacks(self) -> AwaitedChips | None:
-        """What pods of its object wait for; None where they do not, or it is moved."""
-        seen = self.observed.adopted
-        return None if seen is None or self.state.migration is not None else seen.awaits
+        """What pods of it wait for where they are to be, and Kubernetes starts them; None where they do not, or it is
+        moved. A server runs without some."""
+        seen, here, child = self.observed.adopted, self.state.revision, self.child
+        if self.state.migration is not None:
+            return None
+        if seen is not None:
+            return seen.awaits
+        if here is None or child is None or child.unschedulable_since is None or child.prevented:
+            return None
+        place = here.placement
+        pods = place.replicas - child.holding - child.completed
+        if pods <= 0 or self.spec.workload.server is not None:
+            return None
+        return AwaitedChips(pods * place.chips_per_replica, pods, None, child.unschedulable_since, place.pool)
 
     @property
     def awaits(self) -> AwaitedChips | None:
@@ -342,10 +353,11 @@ class Job:
         return self.lacks if self.state.revision is None or self.spec.only_watched else None
 
     def starts_itself(self, place: Placement) -> bool:
-        """Whether Kubernetes starts what waits of its object there, as that is."""
+        """Whether Kubernetes starts what waits of it there, as that is."""
         lacks = self.lacks
-        same = lacks is not None and (place.pool, place.chips, place.replicas) == (lacks.pool, *lacks[:2])
-        return same or self.awaits is not None
+        if lacks is None:
+            return False
+        return (place.pool, place.chips, place.replicas) == (lacks.pool, *lacks[:2]) or self.awaits is not None
 
     @property
     def waits_since(self) -> float:

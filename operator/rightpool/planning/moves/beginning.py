@@ -29,8 +29,10 @@ Why = Callable[["Job", "Assessment", float], str]
 def with_decision(job: Job, assessment: Assessment, now: float, why: Why) -> Job:
     """What the assessment decides, begun: the first Revision or a migration. The same job where it decides neither."""
     decision = assessment.decision
-    if decision.candidate is None or decision.target is None or job.starts_itself(decision.target):
-        return job  # what Kubernetes starts by itself is found where it is then
+    if decision.candidate is None or decision.target is None:
+        return job
+    if decision.action is Action.START and job.starts_itself(decision.target):
+        return job  # it is found where it is then
     if decision.action is Action.START and job.state.revision is None:
         if awaits_check(job, decision.candidate.vendor):
             return job

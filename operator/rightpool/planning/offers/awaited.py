@@ -43,10 +43,10 @@ def pools_with(pools: Iterable[Pool], awaits: AwaitedChips, needs: NodeNeeds) ->
     return tuple(
         pool
         for pool in pools
-        if pool.resource_name == awaits.resource
+        if awaits.resource in (None, pool.resource_name)
         and awaits.pool in (None, pool.name)
         and all(
-            taint.key == awaits.resource or tolerates(own, taint)
+            awaits.resource is None or taint.key == awaits.resource or tolerates(own, taint)
             for toleration in pool.tolerations
             if (taint := _taint(toleration)) is not None
         )

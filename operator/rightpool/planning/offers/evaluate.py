@@ -251,7 +251,7 @@ class _Evaluating:
         return _Part(job, intent=Intent.START, decision=None if start[1] else nowhere, start=start)
 
     def _or_here(self, job: Job, shape: Shape, elsewhere: _Part) -> _Part:
-        """Of an object that is to be started elsewhere: there, or where it waits, where that has room first."""
+        """Of a job that is to be started elsewhere: there, or where it waits, where that has room first."""
         if job.lacks is None:
             return elsewhere
         offers, wanted, places = elsewhere.start
