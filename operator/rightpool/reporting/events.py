@@ -39,7 +39,8 @@ _INVERTED: Final = frozenset({ConditionType.DEGRADED})
 # Worth an Event when it is over.
 _FAULTS: Final = frozenset({Reason.THROTTLED.value})
 _MENDED: Final = frozenset({ConditionType.PLACED, ConditionType.TARGETS_MET, ConditionType.DEGRADED})
-# How every job begins, and how it ends, which has an Event of its own.
+_SURE: Final = frozenset({EditVerdict.IMPROVED, EditVerdict.REGRESSED})
+# How every job begins, and how it ends or compares since an edit, which has an Event of its own.
 _EXPECTED: Final = frozenset(
     {
         Reason.STARTING.value,
@@ -50,6 +51,7 @@ _EXPECTED: Final = frozenset(
         Reason.FINISHING.value,
         Reason.JOB_COMPLETED.value,
         Reason.JOB_FAILED.value,
+        Reason.REGRESSED.value,
     }
 )
 _WISHED: Final = frozenset({Reason.SUSPENDED.value})
@@ -103,8 +105,9 @@ class JobEvents:
         yield from _trace(regarding, old, new)
         yield from _trial(regarding, old, new)
         edit = new.state.judged_edit
-        if edit is not None and edit.verdict is EditVerdict.IMPROVED and old.state.judged_edit != edit:
-            yield Event(regarding, edit.verdict.value, "Observe", edit.message, subject="edit")
+        if edit is not None and edit.verdict in _SURE and old.state.judged_edit != edit:
+            worse = edit.verdict is EditVerdict.REGRESSED
+            yield Event(regarding, edit.verdict.value, "Observe", edit.message, worse)
         if old.state.finished is None and new.state.finished is not None:
             yield _end(regarding, new, after)
         if new.uid not in self._wrong:  # a new process repeats nothing of what is stored

@@ -80,6 +80,20 @@ def test_a_verdict_is_an_event_once(verdict: EditVerdict, found: list[tuple[str,
     assert list(JobEvents().events({}, after, after, efficient, efficient)) == [], "a new operator repeats nothing"
 
 
+@pytest.mark.parametrize("verdict", [EditVerdict.REGRESSED, EditVerdict.IMPROVED])
+def test_the_verdict_of_the_next_edit_is_an_event_of_its_own(verdict: EditVerdict) -> None:
+    first, events = edited(verdict), JobEvents()
+    assert first.state.edit is not None
+    second = changed(first, edit=replace(first.state.edit, message="with trainer:1.6 against trainer:1.5"))
+    for before, after in ((edited(None), first), (first, second)):
+        sides = (
+            (one for one in conditions(job).values() if one.type == ConditionType.EFFICIENT) for job in (before, after)
+        )
+        (made,) = events.events({}, before, after, *sides)
+        assert after.state.edit is not None
+        assert (made.reason, made.note, made.subject) == (verdict.value, after.state.edit.message, "")
+
+
 def explained(edit: dict[str, Any] | None) -> tuple[dict[str, Any], str]:
     client = two_pools()
     status = running_status()
