@@ -1,11 +1,14 @@
 """A program for pods: it answers requests, and counts them as BentoML does. The base image's Python alone runs it.
 
-A request says how long it takes and what comes of it, so that what is counted does not depend on the machine. Probes
-are counted as BentoML counts them: as requests to another endpoint.
+A request says how long it takes and what comes of it, so that what is counted does not depend on the machine. An image
+may be slower by a factor, and fail each so many requests. Probes are counted as BentoML counts them: as requests to
+another endpoint.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 
 REQUESTS, METRICS = 8000, 8002
 EDGES: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+TIMES: Final = float(os.environ.get("TIMES", "1"))
+FAILS_EACH: Final = int(os.environ.get("FAILS_EACH", "0"))
 
 Series = tuple[str, int]  # endpoint, code
 
@@ -21,6 +26,7 @@ counted: Counter[Series] = Counter()
 seconds_of: Counter[Series] = Counter()
 buckets: Counter[tuple[Series, float]] = Counter()
 lock = threading.Lock()
+numbers = itertools.count(1)
 
 
 def count(endpoint: str, code: int, seconds: float) -> None:
@@ -56,7 +62,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         asked_for = parse_qs(asked.query)
         code = int(asked_for.get("code", ["200"])[0])
-        count(asked.path, code, float(asked_for.get("seconds", ["0.001"])[0]))
+        if FAILS_EACH and asked.path == "/predict" and next(numbers) % FAILS_EACH == 0:
+            code = 500
+        count(asked.path, code, TIMES * float(asked_for.get("seconds", ["0.001"])[0]))
         self._answer(code, "")
 
     def _answer(self, code: int, text: str) -> None:

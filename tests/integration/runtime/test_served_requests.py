@@ -32,12 +32,17 @@ PERIOD, LONG = 20, 0.3
 @pytest.fixture
 def image(pool: str, tmp_path: Path) -> str:
     """The program, in the container node. It is there where the pool is."""
-    archive = tmp_path / "server.tar"
+    return load(tmp_path, IMAGE)
+
+
+def load(folder: Path, name: str, **environment: str) -> str:
+    """The program as an image of this name, in the container node."""
+    archive = folder / "server.tar"
     layers = [images.base_rootfs(), oci.layer_from_files({"/server.py": Path(bento_server.__file__)})]
-    config = oci.ImageConfig(user="65532:65532", entrypoint=["/usr/bin/python3", "/server.py"])
-    oci.write_image(archive, IMAGE, layers, config)
+    config = oci.ImageConfig("65532:65532", environment, entrypoint=["/usr/bin/python3", "/server.py"])
+    oci.write_image(archive, name, layers, config)
     images.load(TEST, [archive])
-    return IMAGE
+    return name
 
 
 def template(image: str) -> Body:
