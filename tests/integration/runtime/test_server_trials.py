@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,30 @@ def week(place: str) -> DemandRecord:
     return record
 
 
-def serve(fleet: Fleet, pool: str, other: str) -> str:
+def serve(fleet: Fleet, pool: str, other: str, path: str, body: bytes | None, p99: str, **server: Any) -> str:
+    """The address at which it answers."""
+    create(
+        fleet,
+        chipsPerReplica=1,
+        replicas={"min": 1},
+        drain={"quiet": "0s", "timeout": "1s"},
+        spec={
+            "adaptation": {"mode": "Recommend"},
+            "placement": {"pools": {"allow": [pool, other]}},
+            "profiling": {"interval": "1s", "window": "5s"},
+            "targets": {"latency": {"p99": p99}},
+            "trial": {"duration": "1m"},
+        },
+        **server,
+    )
+    eventually(lambda: answered_by(fleet, "r1", 1), "it answers")
+    address = fleet.client.get(SERVICES, NAME, fleet.namespace)["spec"]["clusterIP"]
+    url = f"http://{address}:8000{path}"
+    eventually(lambda: answers(url, body), "the node sends what comes to the Service to its pods")
+    return url
+
+
+def serve_triton(fleet: Fleet, pool: str, other: str) -> str:
     """The address at which it answers."""
     container = {
         "name": "server",
@@ -96,30 +120,13 @@ def serve(fleet: Fleet, pool: str, other: str) -> str:
     )
     record = demand_object(fleet.namespace, JobKey(fleet.namespace, NAME), week(f"{pool}/1"), None)
     fleet.client.create(CONFIG_MAPS, record)
-    create(
-        fleet,
-        chipsPerReplica=1,
-        replicas={"min": 1},
-        drain={"quiet": "0s", "timeout": "1s"},
-        warmUp={"path": INFER, "bodyFrom": {"configMapKeyRef": {"name": "samples", "key": "one.json"}}},
-        # By the template's own label somebody else's Service may look for its pods.
-        template={"metadata": {"labels": {"app": "ranker"}}, "spec": {"containers": [container]}},
-        spec={
-            "adaptation": {"mode": "Recommend"},
-            "placement": {"pools": {"allow": [pool, other]}},
-            "profiling": {"interval": "1s", "window": "5s"},
-            "targets": {"latency": {"p99": "1s"}},
-            "trial": {"duration": "1m"},
-        },
-    )
-    eventually(lambda: answered_by(fleet, "r1", 1), "it answers")
-    address = fleet.client.get(SERVICES, NAME, fleet.namespace)["spec"]["clusterIP"]
-    url = f"http://{address}:8000{INFER}"
-    eventually(lambda: answers(url), "the node sends what comes to the Service to its pods")
-    return url
+    sample = {"path": INFER, "bodyFrom": {"configMapKeyRef": {"name": "samples", "key": "one.json"}}}
+    # By the template's own label somebody else's Service may look for its pods.
+    template = {"metadata": {"labels": {"app": "ranker"}}, "spec": {"containers": [container]}}
+    return serve(fleet, pool, other, INFER, SAMPLE.encode(), "1s", warmUp=sample, template=template)
 
 
-def answers(url: str, body: bytes | None = SAMPLE.encode()) -> bool:
+def answers(url: str, body: bytes | None) -> bool:
     try:
         with urllib.request.urlopen(url, body, timeout=60) as answer:
             return bool(answer.status == 200)
@@ -157,7 +164,7 @@ def test_what_its_batches_take_there_is_measured_and_no_client_gets_there(
     start: Start, fleet: Fleet, pool: str, cheap: str, image: str, kubeconfig: Path
 ) -> None:
     start(RIGHTPOOL_SIDECAR_IMAGE=image)
-    url = serve(fleet, pool, cheap)
+    url = serve_triton(fleet, pool, cheap)
     selector = {"metadata": {"name": "theirs", "namespace": fleet.namespace}}
     fleet.client.create(SERVICES, selector | {"spec": {"selector": {"app": "ranker"}, "ports": [{"port": 80}]}})
     (pod,) = fleet.pods(NAME)
@@ -197,25 +204,9 @@ def test_one_that_dies_there_says_its_last_line_and_the_server_answers_on(
     start(RIGHTPOOL_SIDECAR_IMAGE=image)
     pods = template(bento)
     pods["spec"]["containers"][0]["command"] = ["/usr/bin/python3", "-c", DIES]
-    create(
-        fleet,
-        chipsPerReplica=1,
-        replicas={"min": 1},
-        drain={"quiet": "0s", "timeout": "1s"},
-        warmUp={"method": "GET", "path": "/predict?seconds=0.01", "requests": 5},
-        template=pods,
-        spec={
-            "adaptation": {"mode": "Recommend"},
-            "placement": {"pools": {"allow": [pool, cheap]}},
-            "profiling": {"interval": "1s", "window": "5s"},
-            "targets": {"latency": {"p99": "100ms"}},
-            "trial": {"duration": "1m"},
-        },
-    )
-    eventually(lambda: answered_by(fleet, "r1", 1), "it answers")
-    address = fleet.client.get(SERVICES, NAME, fleet.namespace)["spec"]["clusterIP"]
-    url = f"http://{address}:8000/predict?seconds=0.01"
-    eventually(lambda: answers(url, None), "the node sends what comes to the Service to its pods")
+    path = "/predict?seconds=0.01"
+    sample = {"method": "GET", "path": path, "requests": 5}
+    url = serve(fleet, pool, cheap, path, None, "100ms", warmUp=sample, template=pods)
     with OpenLoop(SHARED_RATE, lambda number: url) as traffic:
         eventually(lambda: fleet.status(NAME).get("server", {}).get("needed"), "its week is known")
         ask = ("trial", NAME, "-n", fleet.namespace, "--pool", cheap, "--for", "30s", "--wait")
