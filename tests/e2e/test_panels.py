@@ -15,6 +15,7 @@ pytestmark = pytest.mark.cluster
 # Panels without data after seven successful stories.
 RARE = {
     ("Rightpool / Chargeback", "Energy a step"): "samples are seen in each program of the stories",
+    ("Rightpool / Chargeback", "Jobs that an edit made worse"): "no story edits a template",
     ("Rightpool / Chargeback", "Slower since an edit"): "no story edits a template",
     ("Rightpool / Fleet", "99% of requests within"): "Triton tells no distribution of its times",
     ("Rightpool / Job", "Chip errors"): "no chip breaks",

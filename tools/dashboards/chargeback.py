@@ -121,6 +121,13 @@ def chargeback() -> dashboard.Dashboard:
             empty=NOTHING,
         ),
         bars(
+            "Jobs that an edit made worse",
+            "Slower on the same chips, doing nothing, or failing more requests, by namespace.",
+            COUNT,
+            Query(f"sum by (job_namespace) ({_job('regressed')})", "{{job_namespace}}"),
+            empty=NOTHING,
+        ),
+        bars(
             "Energy a sample",
             "Joules of the chips for one sample, the highest first.",
             JOULES,
