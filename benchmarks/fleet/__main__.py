@@ -1,7 +1,7 @@
 """What the operator's planner is worth to a fleet, in the form of Sia's simulator (SOSP'23).
 
     PYTHONPATH=operator python -m benchmarks.fleet --sia DIR [--tier NAME ...] [--trace NAME ...]
-    PYTHONPATH=operator python -m benchmarks.fleet --noise [NAME] [--seed N] [--jobs N] [--days N] [--json FILE]
+    PYTHONPATH=operator python -m benchmarks.fleet --noise [NAME] [--seed N] [--seeds K] [--jobs N] [--days N]
 
 DIR has the published profiles, traces and results. First it is shown that the simulator does what the published one
 did; then every trace is played in each tier: with the planner by itself, which is told the true rates of every job and
@@ -38,6 +38,7 @@ def main() -> int:
     which.add_argument("--sia", type=Path, help="the folder of the published data")
     which.add_argument("--noise", choices=NOISES, nargs="?", const=USUAL, help=f"a made fleet; by default {USUAL}")
     parser.add_argument("--seed", type=int, default=1, help="of the made fleet; so the others")
+    parser.add_argument("--seeds", type=int, default=1, help="how many, from that one on")
     parser.add_argument("--jobs", type=int, default=JOBS, help="how many come")
     parser.add_argument("--days", type=float, default=DAYS, help="in so many days")
     parser.add_argument("--json", type=Path, help="write its rows here, too")
@@ -45,7 +46,8 @@ def main() -> int:
     parser.add_argument("--tier", choices=tuple(TIERS), action="append", help="this one alone, and nothing else")
     options = parser.parse_args()
     if options.noise is not None:
-        table = compared(options.noise, options.seed, options.jobs, options.days)
+        seeds = range(options.seed, options.seed + options.seeds)
+        table = compared(options.noise, seeds, options.jobs, options.days)
         print_table(table, options.json)
         return 0 if all(line.ok for line in table) else 1
     known, published = applications(options.sia), results(options.sia)

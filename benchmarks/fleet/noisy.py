@@ -12,8 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -238,19 +237,30 @@ def _in_between(state: JobState) -> bool:
     return state.finished is None and revision is not None and revision.since is None
 
 
-def measured(found: Mapping[str, Played], noise: str) -> list[Row]:
-    """The measures, against their bars."""
-    greedy, fleet, oracle = (found[player] for player in PLAYERS)
-    counts: dict[str, list[tuple[float, float]]] = {
-        "share of the oracle's gain, dollars": _gains(greedy.dollars, fleet.dollars, oracle.dollars),
-        "share of the oracle's gain, time": _gains(greedy.hours, fleet.hours, oracle.hours),
-        "dollars, fleet ÷ greedy": list(zip(fleet.dollars.tolist(), greedy.dollars.tolist(), strict=True)),
-        "time, fleet ÷ greedy": list(zip(fleet.hours.tolist(), greedy.hours.tolist(), strict=True)),
-        "right moves undone": [(fleet.undone, max(fleet.right, 1))],
-        "jobs that do not end": [(fleet.left, len(fleet.hours))],
-        "longest wait, fleet ÷ greedy": [(float(fleet.waits.max()), float(greedy.waits.max()))],
-    }
-    return [row(noise, measure, count) for measure, count in counts.items()]
+def measured(found: Sequence[Mapping[str, Played]], noise: str) -> list[Row]:
+    """The measures, against their bars. found: by seed. Of one seed an interval is over jobs; those of one fleet share
+    its chips, so that of several it is over their sums."""
+    counts: dict[str, list[list[tuple[float, float]]]] = {}
+    for greedy, fleet, oracle in ([seed[player] for player in PLAYERS] for seed in found):
+        pairs: dict[str, list[tuple[float, float]]] = {
+            "share of the oracle's gain, dollars": _gains(greedy.dollars, fleet.dollars, oracle.dollars),
+            "share of the oracle's gain, time": _gains(greedy.hours, fleet.hours, oracle.hours),
+            "dollars, fleet ÷ greedy": list(zip(fleet.dollars.tolist(), greedy.dollars.tolist(), strict=True)),
+            "time, fleet ÷ greedy": list(zip(fleet.hours.tolist(), greedy.hours.tolist(), strict=True)),
+            "right moves undone": [(fleet.undone, max(fleet.right, 1))],
+            "jobs that do not end": [(fleet.left, len(fleet.hours))],
+            "longest wait, fleet ÷ greedy": [(float(fleet.waits.max()), float(greedy.waits.max()))],
+        }
+        for measure, by_job in pairs.items():
+            counts.setdefault(measure, []).append(by_job)
+    return [
+        row(noise, measure, seeds[0] if len(seeds) == 1 else [_sum(by_job) for by_job in seeds])
+        for measure, seeds in counts.items()
+    ]
+
+
+def _sum(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return sum(one for one, _ in pairs), sum(of for _, of in pairs)
 
 
 def _gains(greedy: Floats, fleet: Floats, oracle: Floats) -> list[tuple[float, float]]:
@@ -258,14 +268,22 @@ def _gains(greedy: Floats, fleet: Floats, oracle: Floats) -> list[tuple[float, f
     return list(zip((greedy - fleet).tolist(), (greedy - oracle).tolist(), strict=True))
 
 
-def compared(noise: str, seed: int, count: int, days: float) -> list[Row]:
-    """Print what each of them did; the measures."""
-    print(f"{noise:12}" + "".join(f"{name:>11}" for name in COLUMNS), flush=True)
+def compared(noise: str, seeds: Sequence[int], count: int, days: float) -> list[Row]:
+    """Print what each of them did; the measures over all seeds."""
+    print(f"{noise:8} seed" + "".join(f"{name:>11}" for name in COLUMNS), flush=True)
+    asked = [(seed, player) for seed in seeds for player in PLAYERS]
+    found: dict[int, dict[str, Played]] = {seed: {} for seed in seeds}
     with ProcessPoolExecutor(WORKERS) as workers:
-        task = partial(played, noise=noise, seed=seed, count=count, days=days)
-        found = {}
-        for player, one in zip(PLAYERS, workers.map(task, PLAYERS), strict=True):
-            found[player] = one
+        made = workers.map(
+            played,
+            [player for _, player in asked],
+            repeat(noise),
+            [seed for seed, _ in asked],
+            repeat(count),
+            repeat(days),
+        )
+        for (seed, player), one in zip(asked, made, strict=True):
+            found[seed][player] = one
             figures = (
                 one.dollars.sum(),
                 one.hours.mean(),
@@ -275,5 +293,5 @@ def compared(noise: str, seed: int, count: int, days: float) -> list[Row]:
             )
             numbers = (one.left, one.moves, one.right, one.undone)
             line = "".join(f"{value:11.2f}" for value in figures) + "".join(f"{number:11}" for number in numbers)
-            print(f"{player:12}{line}{one.seconds:11.1f}", flush=True)
-    return measured(found, noise)
+            print(f"{player:8}{seed:5}{line}{one.seconds:11.1f}", flush=True)
+    return measured(list(found.values()), noise)

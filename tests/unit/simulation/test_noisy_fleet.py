@@ -45,8 +45,11 @@ def test_what_the_planner_gains_is_set_against_what_the_oracle_gains() -> None:
     hours = {"greedy": [10.0, 10.0], "fleet": [9.0, 10.0], "oracle": [8.0, 10.0]}
     one = Played(floats([]), floats([]), floats([1.0, 2.0]), left=0, moves=9, right=4, undone=1, seconds=0.0)
     found = {name: replace(one, dollars=floats(hours[name]), hours=floats(hours[name])) for name in PLAYERS}
-    rows = {row.measure: row for row in measured(found, "ar-10m")}
+    rows = {row.measure: row for row in measured([found], "ar-10m")}
     gain, undone = rows["share of the oracle's gain, dollars"], rows["right moves undone"]
     assert (gain.value, gain.ok) == (0.5, False)
     assert (undone.value, undone.ok) == (0.25, False)
     assert rows["longest wait, fleet ÷ greedy"].ok and rows["jobs that do not end"].ok
+    lost = found | {"fleet": replace(found["fleet"], hours=floats([13.0, 10.0]))}
+    both = {row.measure: row for row in measured([found, lost], "ar-10m")}["share of the oracle's gain, time"]
+    assert both.value == -0.5 and both.low < -1.0 and both.high > 0.5, "one gained 1 hour of 2, the other lost 3 of 2"
