@@ -10,12 +10,12 @@ import pytest
 
 from rightpool.api.labels import Labels
 from rightpool.cluster.client import MERGE_CONTENT
-from rightpool.cluster.resources import POD_TEMPLATES, PODS, PROFILED_JOBS
+from rightpool.cluster.resources import EVENTS, POD_TEMPLATES, PODS, PROFILED_JOBS
 from rightpool.contract import ANNOTATION_RELEASE, INSTALL_CONTAINER, LABEL_JOB, LABEL_REVISION, SIDECAR_CONTAINER
 from tests.integration.faults.fleet import A10G, A100, SIMULATION, Body
 from tests.integration.faults.site import Site
 from tests.integration.kinds.test_in_place import Mine, field, mine, pytestmark
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 __all__ = ["field", "mine", "pytestmark"]
 
@@ -67,21 +67,28 @@ def test_the_profiler_comes_with_the_next_start_and_what_it_measures_moves_it(
     eventually(lambda: client.list_all(POD_TEMPLATES, namespace) == [], "what new pods got is gone, too")
 
 
-@pytest.mark.parametrize("field", ["job"], indirect=True)
-def test_a_slower_image_is_a_regression_where_its_owner_makes_it_anew(site: Site, mine: Callable[..., Mine]) -> None:
-    site.operate(RIGHTPOOL_ADMITS_PROFILER="true")
+@pytest.mark.parametrize("field", ["job", "leaderWorkerSet"], indirect=True)
+def test_a_slower_image_is_a_regression_whoever_leads(site: Site, mine: Callable[..., Mine], field: str) -> None:
+    """A Job is made anew with it, and a LeaderWorkerSet is edited where it runs."""
+    change = anew if field == "job" else in_place
+    operator = site.operate(RIGHTPOOL_ADMITS_PROFILER="true")
     one = mine()
     one.adopt(adoption={"change": "Recommend"}, profiling={"interval": "1s", "window": "5s"})
     client, namespace = one.tenant.client, one.tenant.namespace
     eventually(lambda: client.list_all(POD_TEMPLATES, namespace) != [], "what new pods get is written down")
-    anew(one)
-    eventually(lambda: one.runs_on(A100) and profiled(one, "1"), "it is made anew, and has the profiler")
+    change(one)
+    eventually(lambda: one.runs_on(A100) and profiled(one, "1"), "its new pods have the profiler")
     assert "edit" not in memory(one)
     eventually(lambda: "variation" in memory(one), "windows enough are counted")
-    anew(one, image="example.com/trainer:2", throughput="0.5")
+    change(one, image="example.com/trainer:2", throughput="0.5")
     eventually(lambda: "edit" in memory(one), "the edit is seen")
+    operator.kill()
+    assert site.ended(operator, PATIENCE)
+    site.operate("b", RIGHTPOOL_ADMITS_PROFILER="true")
     eventually(lambda: one.tenant.condition("llm", "Efficient").get("reason") == "Regressed", "it is judged")
-    assert "with trainer:2 against trainer:1" in one.tenant.condition("llm", "Efficient")["message"]
+    message = one.tenant.condition("llm", "Efficient")["message"]
+    assert "with trainer:2 against trainer:1" in message
+    eventually(lambda: ("Regressed", message) in events(one), "an Event says so")
     assert one.tenant.outcomes("llm") == [], "and left as it is"
 
 
@@ -90,14 +97,33 @@ def memory(one: Mine) -> Body:
     return json.loads(one.tenant.status("llm").get("workingMemory") or "{}")
 
 
-def anew(one: Mine, image: str | None = None, throughput: str | None = None) -> None:
+def events(one: Mine) -> set[tuple[str, str]]:
+    """Reasons and messages."""
+    return {(each["reason"], each["message"]) for each in one.tenant.client.list_all(EVENTS, one.tenant.namespace)}
+
+
+def anew(one: Mine, **change: str) -> None:
     """Its user deletes it, and creates it again."""
     client, namespace, spec = one.tenant.client, one.tenant.namespace, copy.deepcopy(one.before["spec"])
     del spec["selector"], spec["template"]["metadata"]["labels"]
-    if image is not None:
-        spec["template"]["spec"]["containers"][0]["image"] = image
-    if throughput is not None:
-        spec["template"]["metadata"]["annotations"][f"{SIMULATION}throughput"] = throughput
+    rewrite(spec["template"], **change)
     client.delete(one.resource, "llm", namespace, propagation="Foreground")
     eventually(lambda: client.list_all(one.resource, namespace) == [], "it is gone")
     client.create(one.resource, {"metadata": {"name": "llm", "namespace": namespace}, "spec": spec})
+
+
+def in_place(one: Mine, **change: str) -> None:
+    """Its user edits it, and its controller makes its pods anew. Without a change they are deleted."""
+    template = copy.deepcopy(one.before["spec"]["leaderWorkerTemplate"]["workerTemplate"])
+    rewrite(template, **change)
+    one.patch({"spec": {"leaderWorkerTemplate": {"workerTemplate": template}}})
+    if not change:
+        for pod in one.pods():
+            one.tenant.client.delete(PODS, pod["metadata"]["name"], one.tenant.namespace, uid=pod["metadata"]["uid"])
+
+
+def rewrite(template: Body, image: str | None = None, throughput: str | None = None) -> None:
+    if image is not None:
+        template["spec"]["containers"][0]["image"] = image
+    if throughput is not None:
+        template["metadata"]["annotations"][f"{SIMULATION}throughput"] = throughput
