@@ -197,7 +197,7 @@ def _job_figures(
         found["rightpool_job_spent_dollars"][labels] = spent
         found["rightpool_job_saved_dollars"][labels] = account.saved
         found["rightpool_job_chip_seconds"][labels] = account.chip_seconds
-        edit = job.state.judged_edit
+        edit = None if job.state.finished else job.state.judged_edit
         measured = {
             "rightpool_job_goodput_ratio": goodput(account, progress_of(job, now)),
             "rightpool_job_regressed": None if edit is None else float(edit.verdict is EditVerdict.REGRESSED),

@@ -333,6 +333,10 @@ def test_what_an_edit_has_brought_is_shown_once_it_was_judged(judged: str, ratio
     shown = {name: of.get(("ns", "job", "vision")) for name, of in operator.figures.jobs.items()}
     assert shown.get("rightpool_job_regression_ratio") == (ratio if judged == "h" else None)
     assert shown.get("rightpool_job_regressed") == (1.0 if judged == "h" else None)
+    ended = changed(job, finished="Completed")
+    operator.books.cycle({job.key: replace(stored, job=ended)}, {}, {}, NOW + 60.0)
+    assert ("ns", "job", "vision") in operator.figures.jobs["rightpool_job_spent_dollars"]
+    assert not any("regress" in name for name in operator.figures.jobs), "nothing is to be done of a job that has ended"
 
 
 @pytest.mark.parametrize("chips", [0.0, 7200.0])
