@@ -62,6 +62,14 @@ def test_a_move_without_return_gives_up_what_it_left() -> None:
     assert made.assessments[newcomer().key].decision.action is Action.START
 
 
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.WARMING_UP, Phase.VERIFYING])
+def test_a_place_that_its_user_does_not_allow_is_kept_until_the_job_runs_elsewhere(phase: Phase) -> None:
+    """No verdict sends it back there, and one may take half an hour where nothing is measured."""
+    job = proving(phase=phase, reason=Reason.PLACEMENT_DISALLOWED)
+    made = plan(fleet([job, newcomer()], {"a100": ONE_NODE, "a10g": A10G}, FREE))
+    assert (made.assessments[newcomer().key].decision.action is Action.START) is (phase is not Phase.STARTING)
+
+
 def test_nobody_is_held_off_for_a_way_back_that_is_not_worth_it() -> None:
     """A job with an hour to go leaves chips that others wait for: holding them costs more than undoing could save."""
     made_of = spec(8, **FIXED, progress={"totalSamples": 90_000_000})

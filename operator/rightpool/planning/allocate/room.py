@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from rightpool.api.conditions import Reason
 from rightpool.api.migration import Migration, Phase
 from rightpool.api.placement import Placement
 from rightpool.api.revision import Revision
@@ -308,7 +309,9 @@ def _order(job: Job, place: Placement) -> tuple[bool, int, JobKey]:
 
 
 def holds_source(migration: Migration) -> bool:
-    """Whether the place that a move has left is held for it."""
+    """Whether the place that a move has left is held for it. Where its user does not let it be, no verdict sends it."""
+    if migration.reason is Reason.PLACEMENT_DISALLOWED and migration.phase in (Phase.WARMING_UP, Phase.VERIFYING):
+        return False
     return migration.returns and migration.without_return is None
 
 
