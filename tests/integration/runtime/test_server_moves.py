@@ -33,7 +33,7 @@ __all__ = ["image", "pool"]
 
 pytestmark = pytest.mark.cluster
 
-RATE, SHARED_RATE = 30.0, 16.0
+SHARED_RATE = 16.0
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from rightpool.profiles.latency import Between
 from rightpool.profiles.sample import Quality
 from rightpool.profiles.served import RequestTime
 from rightpool.reporting.conditions.context import Context, Statement
-from rightpool.reporting.conditions.measured import profiled
+from rightpool.reporting.conditions.measured import efficient, profiled
 from rightpool.reporting.conditions.placed import placed
 from rightpool.reporting.conditions.targets import targets_met
 from rightpool.reporting.server_status import server_status
@@ -57,6 +57,11 @@ def test_all_is_well() -> None:
         "TargetsHold",
         "4 replicas for the week's 1000 requests/s around this time; each takes 300",
     )
+
+
+def test_it_waits_for_no_profile() -> None:
+    text = "a server has no training steps to profile: see TargetsMet"
+    assert statement_text(efficient(changed(answering(), profile=None), CONTEXT)) == ("Unknown", "ProfileNeeded", text)
 
 
 def test_the_status_says_how_many_and_why() -> None:

@@ -181,9 +181,14 @@ def _noted(note: InjectionNote) -> Statement:
 def efficient(job: Job, context: Context) -> Statement:
     edit = job.state.judged_edit
     slower = None if edit is None or edit.verdict is not EditVerdict.REGRESSED else edit.message
-    if slower is not None and job.spec.workload.server is not None:  # no profile is asked of it
+    serves = job.spec.workload.server is not None  # no profile is asked of it
+    if slower is not None and serves:
         return Statement("False", Reason.REGRESSED, slower)
     if complete_profile(job) is None or job.observed.diagnosis is None:
+        if serves:
+            return Statement(
+                "Unknown", Reason.PROFILE_NEEDED, "a server has no training steps to profile: see TargetsMet"
+            )
         return Statement("Unknown", Reason.PROFILE_NEEDED, "there is no complete profile yet")
     diagnosis = job.observed.diagnosis
     text, reason = partial(diagnosis_text, diagnosis.finding), _INEFFICIENT.get(diagnosis.bottleneck)
