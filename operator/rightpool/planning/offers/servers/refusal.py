@@ -28,8 +28,8 @@ class CacheShort(RuledOut):
 
     def text(self) -> str:
         return (
-            f"chips of {self.pool} have memory for the keys and values of {number(self.held)} requests beside "
-            "placement.memoryPerChip: lower it if the program needs less"
+            f"chips of {self.pool} hold the keys and values of {number(self.held)} requests beside "
+            "placement.memoryPerChip: lower it if less is needed"
         )
 
 
