@@ -57,6 +57,11 @@ def test_a_little_that_few_jobs_lose_alike_may_be_chance() -> None:
     assert shares(on("a100", *(880.0, 870.0, 890.0) * 4))[0] < 1.0
 
 
+def test_what_a_look_in_each_cycle_finds_by_chance_once_a_day_is_no_pools() -> None:
+    """Their mean is 4 standard deviations from none."""
+    assert set(shares(on("a100", 800.0, 900.0, 850.0, 780.0, 920.0, 860.0))) == {1.0}
+
+
 def test_what_jobs_elsewhere_lose_as_well_is_no_pools() -> None:
     jobs = [*on("a100", 600.0, 590.0, 610.0), *on("h100", 600.0, 595.0, 605.0)]
     assert set(shares(jobs)) == {1.0}

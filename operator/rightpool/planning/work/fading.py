@@ -26,6 +26,8 @@ _UNMOVED: Final = frozenset({Outcome.HELD, Outcome.ROLLED_BACK})
 _FEWEST: Final = 3
 # What jobs lose in the mean is chance where it is less than so many standard deviations of that.
 _SURE: Final = 3.0
+# The same of their newest windows, by which each pool is looked at in each cycle.
+_SURE_EACH_TIME: Final = 5.0
 # By how much half an hour of a job differs from another one: standard deviation of the logarithm, until jobs tell.
 _USUAL: Final = 0.15
 # Nor does a pool fade where its jobs lose less than this from one half of their newest windows to the other.
@@ -65,7 +67,7 @@ def faded(jobs: Iterable[Job], now: float, crowded: Mapping[str, float] = Mappin
     found: dict[JobKey, float] = {}
     for pool, there in changes.items():
         others = [change for name, of_pool in lately.items() if name != pool for change in of_pool]
-        fades = _lost(lately[pool], left[pool]) - max(_lost(others), 0.0) > _LEAST
+        fades = _lost(lately[pool], left[pool], _SURE_EACH_TIME) - max(_lost(others), 0.0) > _LEAST
         crowds = -math.log(crowded.get(pool, 1.0))
         lost = -fmean(change for change, _ in there.values())
         for key, (change, known) in there.items():
@@ -79,7 +81,7 @@ def faded(jobs: Iterable[Job], now: float, crowded: Mapping[str, float] = Mappin
     return Faded(found, {pool: math.exp(-_STEP * steps) for pool, steps in losses.items() if _STEP * steps > _LEAST})
 
 
-def _lost(changes: list[float], left: int = 0) -> float:
+def _lost(changes: list[float], left: int = 0, sure: float = _SURE) -> float:
     """What these jobs, and as many that have left, have lost in the mean, in logarithms; 0 where that may be chance."""
     count = len(changes)
     if count + left < _FEWEST or not count:
@@ -88,7 +90,7 @@ def _lost(changes: list[float], left: int = 0) -> float:
     # A few may be alike by chance: as if two more were seen that differ as much as jobs usually do.
     squares = math.fsum((change - mean) ** 2 for change in changes) + 2.0 * _USUAL**2
     variance = squares / (count + 1)
-    return -mean if abs(mean) > _SURE * math.sqrt(variance / count) else 0.0
+    return -mean if abs(mean) > sure * math.sqrt(variance / count) else 0.0
 
 
 def _is_known(job: Job) -> bool:
